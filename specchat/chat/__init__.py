@@ -1,0 +1,1 @@
+"""What was said: conversations, records on disk, exports."""

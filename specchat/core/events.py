@@ -1,0 +1,277 @@
+"""The vocabulary that holds specchat together.
+
+The decoder yields these records; the screen draws them; the record file stores them; ``--json`` prints them;
+replay reads them back; the statistics fold them. All are frozen, hold plain values only, and `to_json` and
+`from_json` are the one encoding that the pipe, the record and ``--json`` share.
+
+Times are seconds. ``at`` counts from the beginning of the reply. Probabilities are those after temperature,
+truncation, penalties and bias: p is the distribution that plain decoding would draw from at that position, q the
+very array that the draft token was drawn from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+ModelRole: TypeAlias = Literal["target", "draft"]
+FinishReason: TypeAlias = Literal["end", "stop", "length", "context", "interrupted", "error"]
+
+
+class Fate(StrEnum):
+    """What became of a token."""
+
+    ACCEPTED = "accepted"
+    """Drafted and kept."""
+    RESAMPLED = "resampled"
+    """Drawn from the residual after a rejection."""
+    REJECTED = "rejected"
+    """Drafted, judged, refused."""
+    IGNORED = "ignored"
+    """Drafted after a rejection or after the end of the reply: never judged."""
+    BONUS = "bonus"
+    """Drawn from p after all drafted tokens were accepted."""
+    PLAIN = "plain"
+    """Drawn from p in a round without a draft."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefill:
+    """A model has read the prompt: ``tokens`` were evaluated, ``reused`` were in its cache already."""
+
+    model: ModelRole
+    tokens: int
+    reused: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSpeed:
+    """What plain decoding reaches here: the baseline that `Finished.speedup` is measured against.
+
+    ``tokens_per_second`` is 1 ÷ the median time of a plain round. ``source`` says how it was measured, in words
+    that can be shown ("8 plain steps before this reply").
+    """
+
+    tokens_per_second: float
+    steps: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedToken:
+    """One token that the drafter proposed.
+
+    ``threshold`` and ``draw`` are min(1, p/q) and u under the token rule, h and η under the block rule
+    (product.md: "What the record calls threshold and draw"). ``text`` is the characters that this token would
+    complete after the ones before it in the block.
+    """
+
+    id: int
+    bytes: bytes
+    text: str
+    drafter: str
+    q: float
+    p: float
+    threshold: float
+    draw: float
+    fate: Fate
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedToken:
+    """One token of the reply. ``text`` is the characters that it completes; joined they are the reply's text."""
+
+    id: int
+    bytes: bytes
+    text: str
+    fate: Fate
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One entry of a distribution, with the text of its token alone."""
+
+    id: int
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class PositionDetail:
+    """The largest entries of the distributions at one position of a round, largest first.
+
+    ``q`` is empty at the bonus position and in a plain round; ``residual`` is what a rejection at this position
+    would draw from. ``pi`` and ``h`` are the block rule's πᵢ and hᵢ, None under the other rules.
+    """
+
+    p: tuple[Candidate, ...]
+    q: tuple[Candidate, ...]
+    residual: tuple[Candidate, ...]
+    pi: float | None = None
+    h: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSeconds:
+    """Where one round's time went. ``other`` is what is left of the wall clock: our own overhead."""
+
+    draft: float
+    verify: float
+    sample: float
+    other: float
+
+    @property
+    def total(self) -> float:
+        """The round's wall-clock time."""
+        return self.draft + self.verify + self.sample + self.other
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One pass of the target: what was drafted, what was committed, and what it cost.
+
+    ``at`` is when the round ended. ``num_draft_tokens`` is γ of this round: ``len(drafted)``; 0 is plain decoding.
+    ``rule`` is "token", "block" or "match", and "plain" where nothing was drafted. ``why`` is a sentence where the
+    draft length was changed or drafting was stopped for a reason that a person should see.
+    """
+
+    index: int
+    at: float
+    rule: str
+    num_draft_tokens: int
+    drafted: tuple[DraftedToken, ...]
+    committed: tuple[CommittedToken, ...]
+    seconds: RoundSeconds
+    why: str | None = None
+    details: tuple[PositionDetail, ...] | None = None
+
+    @property
+    def num_accepted(self) -> int:
+        """How many drafted tokens were kept."""
+        return sum(token.fate is Fate.ACCEPTED for token in self.drafted)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The reply is complete, or was cut. Figures as defined in product.md ("Time", "α, per position").
+
+    ``seconds`` runs from the end of the target's prefill to the end of the reply, everything included.
+    ``tail`` is text that was held back (an incomplete character, the beginning of a stop string) and is now part
+    of the reply. ``acceptance_rate`` is None where nothing was judged; ``speedup`` where no plain speed is known.
+    """
+
+    reason: FinishReason
+    tokens: int
+    rounds: int
+    seconds: float
+    prefill_seconds: float
+    acceptance_rate: float | None
+    acceptance_by_position: tuple[float, ...]
+    tokens_per_round: float | None
+    tokens_per_second: float | None
+    plain_tokens_per_second: float | None
+    plain_source: str | None
+    speedup: float | None
+    tail: str = ""
+
+
+Event: TypeAlias = Prefill | PlainSpeed | Round | Finished
+
+_EVENT_NAMES: dict[type, str] = {Prefill: "prefill", PlainSpeed: "plain_speed", Round: "round", Finished: "finished"}
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """The event as JSON values, ``"event"`` first. Bytes become hexadecimal digits."""
+    if isinstance(event, Round):
+        data: dict[str, Any] = {
+            "event": "round",
+            "index": event.index,
+            "at": event.at,
+            "rule": event.rule,
+            "num_draft_tokens": event.num_draft_tokens,
+            "drafted": [_token_to_json(token) for token in event.drafted],
+            "committed": [_token_to_json(token) for token in event.committed],
+            "seconds": _fields(event.seconds),
+            "why": event.why,
+        }
+        if event.details is not None:
+            data["details"] = [_position_to_json(position) for position in event.details]
+        return data
+    return {"event": _EVENT_NAMES[type(event)], **_fields(event)}
+
+
+def from_json(data: dict[str, Any]) -> Event:
+    """The event that `to_json` wrote.
+
+    Unknown keys are ignored, so that a newer specchat's record can be read.
+
+    Raises:
+        ValueError: the data is not an event, or lacks a field.
+    """
+    try:
+        match data.get("event"):
+            case "prefill":
+                return Prefill(**_known(Prefill, data))
+            case "plain_speed":
+                return PlainSpeed(**_known(PlainSpeed, data))
+            case "finished":
+                values = _known(Finished, data)
+                values["acceptance_by_position"] = tuple(values["acceptance_by_position"])
+                return Finished(**values)
+            case "round":
+                return _round_from_json(data)
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise ValueError(f"not a valid event: {problem}") from problem
+    raise ValueError(f"not an event: {data.get('event')!r}")
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def _known(kind: Any, data: dict[str, Any]) -> dict[str, Any]:
+    return {name: data[name] for name in kind.__slots__ if name in data}
+
+
+def _token_to_json(token: DraftedToken | CommittedToken) -> dict[str, Any]:
+    return _fields(token) | {"bytes": token.bytes.hex(), "fate": token.fate.value}
+
+
+def _position_to_json(position: PositionDetail) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        name: [[c.id, c.text, c.probability] for c in getattr(position, name)] for name in ("p", "q", "residual")
+    }
+    if position.pi is not None or position.h is not None:
+        data |= {"pi": position.pi, "h": position.h}
+    return data
+
+
+def _round_from_json(data: dict[str, Any]) -> Round:
+    details = data.get("details")
+    return Round(
+        index=data["index"],
+        at=data["at"],
+        rule=data["rule"],
+        num_draft_tokens=data["num_draft_tokens"],
+        drafted=tuple(DraftedToken(**_token_values(DraftedToken, token)) for token in data["drafted"]),
+        committed=tuple(CommittedToken(**_token_values(CommittedToken, token)) for token in data["committed"]),
+        seconds=RoundSeconds(**_known(RoundSeconds, data["seconds"])),
+        why=data.get("why"),
+        details=None if details is None else tuple(_position_from_json(position) for position in details),
+    )
+
+
+def _token_values(kind: Any, data: dict[str, Any]) -> dict[str, Any]:
+    return _known(kind, data) | {"bytes": bytes.fromhex(data["bytes"]), "fate": Fate(data["fate"])}
+
+
+def _position_from_json(data: dict[str, Any]) -> PositionDetail:
+    def candidates(name: str) -> tuple[Candidate, ...]:
+        return tuple(Candidate(*entry) for entry in data[name])
+
+    return PositionDetail(
+        p=candidates("p"), q=candidates("q"), residual=candidates("residual"), pi=data.get("pi"), h=data.get("h")
+    )

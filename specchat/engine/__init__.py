@@ -1,0 +1,1 @@
+"""One chat's decoder behind one interface: commands in, messages out."""

@@ -1,0 +1,1 @@
+"""Experiments on a pair: benchmarks and proofs of losslessness."""

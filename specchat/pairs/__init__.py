@@ -1,0 +1,1 @@
+"""Which models there are, where their files come from, and which go together."""

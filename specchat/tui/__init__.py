@@ -1,0 +1,1 @@
+"""The terminal screen. The only room that imports Textual."""
