@@ -188,3 +188,38 @@ def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
         return 0
     differs = np.asarray(left[:shortest]) != np.asarray(right[:shortest])
     return int(differs.argmax()) if differs.any() else shortest
+
+
+def bring_to(
+    model: LanguageModel,
+    sequence: int,
+    tokens: Sequence[int],
+    should_stop: Callable[[], bool] | None = None,
+) -> tuple[int, int]:
+    """Makes a model's cache hold exactly ``tokens``: cuts it to the common prefix and evaluates the rest.
+
+    This one function is the second turn of a chat, an edited message, a regenerated reply, and a draft that is one
+    token behind after a round in which all was accepted.
+
+    Returns:
+        How many tokens were evaluated, and how many were in the cache already.
+
+    Raises:
+        Interrupted: ``should_stop()`` was true; what was evaluated is kept.
+        DecodeError: the model refused.
+    """
+    held = model.tokens(sequence)
+    reused = common_prefix(held, tokens)
+    if reused < len(held):
+        reused = model.truncate(sequence, reused)
+    try:
+        if should_stop is not None:
+            model.interruptible(should_stop)
+        for start in range(reused, len(tokens), model.max_batch):
+            if should_stop is not None and should_stop():
+                raise Interrupted
+            model.decode([PassInput(sequence, tokens[start : start + model.max_batch], 0)])
+    finally:
+        if should_stop is not None:
+            model.interruptible(None)
+    return len(tokens) - reused, reused
