@@ -36,7 +36,7 @@ class FateStyle:
 
 FATE_STYLES: dict[Fate, FateStyle] = {
     Fate.ACCEPTED: FateStyle("#96C0EC", "#427398", "", "■", "drafted and kept"),
-    Fate.RESAMPLED: FateStyle("#FFD400", "#AE6100", "underline", "~", "drawn from the residual after a rejection"),
+    Fate.RESAMPLED: FateStyle("#FFD400", "#AC6000", "underline", "~", "drawn from the residual after a rejection"),
     Fate.REJECTED: FateStyle("#F18258", "#442403", "strike", "×", "drafted, judged, refused"),
     Fate.IGNORED: FateStyle("#8A8A8A", "#6A737D", "dim", "·", "drafted after a rejection, never judged"),
     Fate.BONUS: FateStyle("#C04CFD", "#9241E5", "bold", "+", "drawn from p after all were accepted"),
