@@ -42,10 +42,12 @@ class FixedLength:
         self.num_draft_tokens = num_draft_tokens
 
     def begin_round(self, limit: int) -> int:
+        """γ, or what there is room for."""
         return min(self.num_draft_tokens, limit)
 
-    def more(self, num_drawn: int, q: Distribution) -> bool:
+    def more(self, num_drawn: int, q: Distribution) -> bool:  # noqa: ARG002 - the protocol's signature
+        """Always: `begin_round` has settled the length."""
         return True
 
     def observe(self, num_drafted: int, num_accepted: int, draft_seconds: float, verify_seconds: float) -> None:
-        pass
+        """Learns nothing."""
