@@ -45,10 +45,9 @@ class Message:
 
     @property
     def is_cut(self) -> bool:
-        """Whether this is a reply that could go on: it did not end by itself or at a stop string."""
-        if self.role != "assistant" or not self.events:
-            return False
-        return self.finished is None or self.finished.reason not in ("end", "stop")
+        """Whether this is a reply that could go on: stopped, or edited. One that ended by itself is complete."""
+        complete = self.finished is not None and self.finished.reason in ("end", "stop")
+        return self.role == "assistant" and not complete
 
 
 @dataclass(frozen=True, slots=True)
