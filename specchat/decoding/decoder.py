@@ -1,0 +1,160 @@
+"""The decoding loop: plain decoding and speculation are one loop, in which a round may draft no token.
+
+A round: the drafter proposes x̂₁…x̂_γ, one pass of the target over the last committed token and the drafted ones
+gives p₁…p_{γ+1}, the rule says how many are kept, and one more token is drawn: from the residual after a rejection,
+from p_{γ+1} after none, from p₁ where nothing was drafted (Leviathan et al. 2023, Chen et al. 2023).
+
+The loop is a synchronous generator. The caches are cut back before each event is given out, so a caller may stop
+asking at any moment: both models then hold what was committed and nothing else.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from specchat.backends.base import Drafter, Interrupted, LanguageModel, PassInput, bring_to
+from specchat.core.events import Event, FinishReason, PlainSpeed, Prefill
+from specchat.core.sampling import SamplingParams, distribution
+from specchat.core.stats import ReplyStats
+from specchat.decoding.rounds import RoundPlan, RoundPlayer
+from specchat.errors import ContextFullError, DecodeError, SpecchatError
+
+PLAIN_STEPS = 8
+"""Plain steps that are enough for a median."""
+
+
+def generate(
+    target: LanguageModel,
+    prompt: Sequence[int],
+    plan: RoundPlan | Callable[[], RoundPlan],
+    rng: np.random.Generator,
+    *,
+    max_tokens: int | None = None,
+    stop: Sequence[str] = (),
+    sequence: int = 0,
+    details: bool = False,
+    plain_speed: PlainSpeed | None = None,
+    measure_plain: bool = False,
+    should_stop: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Iterator[Event]:
+    """Writes one reply.
+
+    Args:
+        target: the model whose distribution the reply follows.
+        prompt: all tokens before the reply; what its cache holds of them already is not evaluated again.
+        plan: what holds for every round, or a function that is asked before each.
+        rng: draws everything that is drawn; never reseeded here.
+        max_tokens: the reply's longest length in tokens, None for what the context allows.
+        stop: texts that end the reply and are not part of it.
+        sequence: which of the models' sequences to use.
+        details: whether rounds carry the largest entries of p, q and the residual.
+        plain_speed: what is known of plain decoding's speed here.
+        measure_plain: whether to measure it first, where nothing is known, with a few steps that are rolled back.
+        should_stop: asked between passes, and within them where the model can be interrupted.
+        clock: seconds; another clock simulates other costs.
+
+    Yields:
+        `Prefill` of the target, `PlainSpeed` where it is known, `Prefill` of the draft before its first round, one
+        `Round` a pass, and `Finished` in the end, also after an error.
+
+    Raises:
+        ContextFullError: the prompt does not fit; nothing was yielded.
+        DecodeError: the model failed; ``Finished(reason="error")`` came before.
+    """
+    if not prompt:
+        raise DecodeError("There is nothing to reply to: the prompt has no tokens.", "Write a message first.")
+    if len(prompt) > target.n_ctx:
+        raise ContextFullError(
+            f"The conversation has {len(prompt)} tokens and the context holds {target.n_ctx}.",
+            "Start a new chat, shorten the conversation, or choose a larger context with --ctx.",
+        )
+    current = plan if callable(plan) else lambda: plan
+    stats = ReplyStats()
+    player = RoundPlayer(target, list(prompt), rng, stop=stop, sequence=sequence, details=details, clock=clock)
+    reason: FinishReason = "error"
+    try:
+        before = clock()
+        evaluated, reused = bring_to(target, sequence, prompt[:-1], should_stop)
+        yield stats.add(Prefill("target", evaluated, reused, clock() - before))
+        if plain_speed is None and measure_plain:
+            plain_speed = measure_plain_speed(target, prompt, current().params, sequence, should_stop, clock)
+        if plain_speed is not None:
+            yield stats.add(plain_speed)
+        reason = yield from _rounds(player, stats, current, max_tokens, should_stop)
+    except Interrupted:
+        reason = "interrupted"
+    except SpecchatError:
+        yield stats.finish("error", player.seconds, player.finish_text())
+        raise
+    yield stats.finish(reason, player.seconds, player.finish_text())
+
+
+def _rounds(
+    player: RoundPlayer,
+    stats: ReplyStats,
+    plan: Callable[[], RoundPlan],
+    max_tokens: int | None,
+    should_stop: Callable[[], bool],
+) -> Iterator[Event]:
+    """Plays rounds until the reply ends; returns why it did."""
+    player.start()
+    reader: Drafter | None = None
+    while True:
+        if should_stop():
+            return "interrupted"
+        room = player.room
+        if max_tokens is not None:
+            room = min(room, max_tokens - player.num_committed)
+            if room <= 0 < player.room:
+                return "length"
+        if room <= 0:
+            return "context"
+        now = plan()
+        most = now.length.begin_round(min(room, player.largest_pass) - 1) if now.drafter is not None else 0
+        if most > 0 and now.drafter is not None and now.drafter is not reader:
+            reader = now.drafter
+            if (prefill := reader.prefill(player.context, should_stop)) is not None:
+                player.skip()
+                yield stats.add(prefill)
+        yield stats.add(player.play(now, most))
+        if player.ended is not None:
+            return player.ended
+
+
+def measure_plain_speed(
+    target: LanguageModel,
+    prompt: Sequence[int],
+    params: SamplingParams,
+    sequence: int = 0,
+    should_stop: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> PlainSpeed | None:
+    """Plain decoding's speed on this very prompt: the median of a few steps, which are then rolled back.
+
+    The steps draw with a generator of their own, so that the reply does not depend on whether they were made.
+    None where the context has no room for them.
+
+    Raises:
+        Interrupted: ``should_stop()`` was true.
+    """
+    steps = min(PLAIN_STEPS, target.n_ctx - len(prompt) - 1)
+    if steps < 1:
+        return None
+    rng = np.random.default_rng(0)
+    tokens = list(prompt)
+    seconds = []
+    for _ in range(steps + 1):
+        if should_stop():
+            raise Interrupted
+        before = clock()
+        logits = target.decode([PassInput(sequence, tokens[-1:], 1)])[0]
+        tokens.append(distribution(logits[0], params, tokens).sample(rng))
+        seconds.append(clock() - before)
+    bring_to(target, sequence, prompt[:-1])
+    median = statistics.median(seconds[1:])  # the first one may still wait for memory
+    return PlainSpeed(1 / median, steps, f"{steps} plain steps before this reply") if median > 0 else None
