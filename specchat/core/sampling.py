@@ -23,10 +23,11 @@ from numpy.typing import ArrayLike, NDArray
 _LARGEST_BIAS = float(np.finfo(np.float32).max) / 2
 _LOWEST_TEMPERATURE = 1e-30
 """Lower ones count as this one: float32 has no room for them."""
+_Id = TypeVar("_Id", np.int32, np.intp)
 _Float = TypeVar("_Float", np.float32, np.float64)
 
 _SMALLEST_WEIGHT = 1e-300
-_NUM_STRIPES = 32
+_NUM_STRIPES = 64
 _BLOCK = 512
 _FIRST_GUESS = 64
 """How many of the most likely tokens are looked at first where top-p or min-p must find out how many they keep."""
@@ -203,14 +204,15 @@ def distribution(
         weights = row.weights(params.temperature)
         if weights.min() > 0:
             return _of_weights(_all_ids(weights.size), weights.astype(np.float64))
-        kept = np.flatnonzero(weights)
-        return _of_weights(kept.astype(np.int32), weights[kept].astype(np.float64))
-    ids, values = _truncate(row, params)
-    with np.errstate(over="ignore"):  # at a low temperature everything but the maximum may become minus infinity
-        weights = np.exp((values.astype(np.float64) - values[0]) / max(params.temperature, _LOWEST_TEMPERATURE))
-    kept = np.flatnonzero(weights > _SMALLEST_WEIGHT)
-    kept = kept[ids[kept].argsort()]
-    return _of_weights(ids[kept], weights[kept])
+        possible = weights.nonzero()[0]
+        return _of_weights(possible.astype(np.int32), weights[possible].astype(np.float64))
+    ids, relative = _truncate(row, params)
+    exact = np.exp(relative / max(params.temperature, _LOWEST_TEMPERATURE))
+    if exact[-1] < _SMALLEST_WEIGHT:
+        enough = exact >= _SMALLEST_WEIGHT
+        ids, exact = ids[enough], exact[enough]
+    by_id = ids.argsort()
+    return _of_weights(ids[by_id].astype(np.int32), exact[by_id])
 
 
 def excess(p: Distribution, q: Distribution, scale: float = 1.0) -> NDArray[np.float64]:
@@ -238,40 +240,44 @@ class _Row:
         if logits.ndim != 1 or not logits.size:
             raise ValueError("logits must be one row with at least one value")
         self.logits = logits
-        self.changed_ids, self.changed_values = _changes(logits, params, history)
+        self.changes = _changes(logits, params, history)
 
     def best(self) -> int:
         """The id with the largest value, the lowest one in a tie."""
-        if self.changed_ids.size:
+        if self.changes:
             ids, values = self.largest(1)
             return int(ids[values.argmax()])
         index = int(self.logits.argmax())
         _check_maximum(self.logits[index])
         return index
 
-    def largest(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def largest(self, count: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
         """Ascending ids and values of at least the ``count`` largest, ties included; all where there are fewer."""
-        # As many values as were changed may have sunk since, so look at that many more.
-        found = _largest(self.logits, count + self.changed_ids.size)
-        values = self.logits[found]
-        if self.changed_ids.size:
-            unchanged = ~np.isin(found, self.changed_ids)
-            possible = self.changed_values > -np.inf
-            found = np.concatenate([found[unchanged], self.changed_ids[possible]])
-            values = np.concatenate([values[unchanged], self.changed_values[possible]])
-            by_id = found.argsort()
-            found, values = found[by_id], values[by_id]
-            _check_maximum(values.max(initial=-np.inf))
-        return found.astype(np.int32), values
+        if not self.changes:
+            ids = _largest(self.logits, count)
+            return ids, self.logits[ids]
+        changed, new = self.changes
+        # As many of the values as were changed may have sunk, so look at that many more.
+        ids = _largest(self.logits, count + changed.size)
+        same = changed[np.minimum(changed.searchsorted(ids), changed.size - 1)] == ids
+        ids = np.concatenate([ids[~same], changed])
+        ids.sort()
+        values = self.logits[ids]
+        values[ids.searchsorted(changed)] = new
+        _check_maximum(values.max())
+        possible = values > -np.inf
+        return ids[possible], values[possible]
 
     def weights(self, temperature: float) -> NDArray[np.float32]:
         """exp((value − largest value) ÷ temperature) of every id, in float32 as in llama.cpp. ``[n_vocab]``."""
-        highest = self.largest(1)[1].max() if self.changed_ids.size else self.logits.max()
+        highest = self.largest(1)[1].max() if self.changes else self.logits.max()
         _check_maximum(highest)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # what is far below the highest becomes minus infinity
             weights: NDArray[np.float32] = self.logits - highest
-            weights[self.changed_ids] = self.changed_values - highest
-            weights /= np.float32(max(temperature, _LOWEST_TEMPERATURE))
+            if self.changes:
+                weights[self.changes[0]] = self.changes[1] - highest
+            if temperature != 1:
+                weights /= np.float32(max(temperature, _LOWEST_TEMPERATURE))
         np.exp(weights, out=weights)
         return weights
 
@@ -290,36 +296,39 @@ def _largest(logits: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     at least n values, so it is a bound below which none of the n largest can be; few others reach it.
     """
     width = logits.size // _NUM_STRIPES
+    striped = logits[: width * _NUM_STRIPES].reshape(_NUM_STRIPES, width)
+    rest = logits[width * _NUM_STRIPES :]
     if count * 4 <= width:
-        striped = logits[: width * _NUM_STRIPES].reshape(_NUM_STRIPES, width)
-        rest = logits[width * _NUM_STRIPES :]
         maxima = striped.max(axis=0)
         ordered = np.partition(maxima, (width - count, width - 1))
-        bound = ordered[width - count]
-        _check_maximum(max(ordered[-1], rest.max(initial=-np.inf)))
+        bound, highest = ordered[width - count], ordered[-1]
+        _check_maximum(np.maximum(highest, rest.max()) if rest.size else highest)
         if bound > -np.inf:
-            columns = np.flatnonzero(maxima >= bound)
-            stripe, column = np.nonzero(striped[:, columns] >= bound)
-            last = np.flatnonzero(rest >= bound) + width * _NUM_STRIPES
-            return np.concatenate([stripe * width + columns[column], last])
+            columns = (maxima >= bound).nonzero()[0]
+            stripe, column = (striped[:, columns] >= bound).nonzero()
+            ids = stripe * width + columns[column]
+            return np.concatenate([ids, (rest >= bound).nonzero()[0] + striped.size]) if rest.size else ids
     _check_maximum(logits.max())
-    return np.flatnonzero(logits > -np.inf)
+    return (logits > -np.inf).nonzero()[0]
 
 
 def _changes(
     logits: NDArray[np.float32], params: SamplingParams, history: Sequence[int]
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
     """Ascending ids and new logits of the tokens with a bias or in the history, computed as llama.cpp does."""
+    if not params.penalizes and not params.logit_bias:
+        return None
     counts: Counter[int] = Counter()
     if params.penalizes:
         counts.update(history if params.penalty_last_n < 0 else history[-params.penalty_last_n :])
     changed = sorted(token for token in counts.keys() | params.logit_bias.keys() if 0 <= token < logits.size)
+    if not changed:
+        return None
     ids = np.array(changed, dtype=np.int32)
     values = logits[ids]
-    if not changed:
-        return ids, values
     with np.errstate(over="ignore"):
-        values += np.array([params.logit_bias.get(token, 0.0) for token in changed], dtype=np.float32)
+        if params.logit_bias:
+            values += np.array([params.logit_bias.get(token, 0.0) for token in changed], dtype=np.float32)
         if counts:
             count = np.array([counts[token] for token in changed], dtype=np.float32)
             repeat = np.float32(params.repeat_penalty)
@@ -329,8 +338,8 @@ def _changes(
     return ids, values
 
 
-def _truncate(row: _Row, params: SamplingParams) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Ids and values that top-k, top-p and min-p leave, largest value first."""
+def _truncate(row: _Row, params: SamplingParams) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Ids that top-k, top-p and min-p leave, and how far their values are below the largest; largest first."""
     # Top-p shares out what top-k left. Without top-k that is the whole row.
     total = None
     if params.top_p < 1 and not params.top_k:
@@ -338,30 +347,30 @@ def _truncate(row: _Row, params: SamplingParams) -> tuple[NDArray[np.int32], NDA
     count = params.top_k or _FIRST_GUESS
     while True:
         ids, values = _top(*row.largest(count), count)
-        kept = _num_kept(values, params, total)
+        relative = values.astype(np.float64) - float(values[0])
+        kept = _num_kept(relative, params, total)
         if params.top_k or kept < ids.size or ids.size < count:
-            return ids[:kept], values[:kept]
+            return ids[:kept], relative[:kept]
         count *= 16
 
 
-def _num_kept(values: NDArray[np.float32], params: SamplingParams, total: float | None) -> int:
-    """How many of ``values`` (largest first) top-p and min-p keep: always at least one."""
-    kept = values.size
+def _num_kept(relative: NDArray[np.float64], params: SamplingParams, total: float | None) -> int:
+    """How many of the values (largest first, relative to it) top-p and min-p keep: always at least one."""
+    kept = relative.size
     if params.top_p < 1:
-        cumulative = np.exp(values.astype(np.float64) - values[0]).cumsum()
+        cumulative = np.exp(relative).cumsum()
         wanted = params.top_p * (cumulative[-1] if total is None else total)
         kept = min(kept, int(cumulative.searchsorted(wanted)) + 1)
     if params.min_p > 0:
-        bound = values[0] + np.float32(math.log(params.min_p))
-        kept = min(kept, values.size - int(values[::-1].searchsorted(bound)))
+        kept = min(kept, kept - int(relative[:kept][::-1].searchsorted(math.log(params.min_p))))
     return kept
 
 
-def _top(ids: NDArray[np.int32], values: NDArray[_Float], count: int) -> tuple[NDArray[np.int32], NDArray[_Float]]:
+def _top(ids: NDArray[_Id], values: NDArray[_Float], count: int) -> tuple[NDArray[_Id], NDArray[_Float]]:
     """The ``count`` largest of ``values``, largest first, the lowest id first in a tie. ``ids`` must be ascending."""
     if values.size > 4 * count > 0:
-        bound = np.partition(values, values.size - count)[values.size - count]
-        ids, values = ids[values >= bound], values[values >= bound]
+        reached = values >= np.partition(values, values.size - count)[values.size - count]
+        ids, values = ids[reached], values[reached]
     order = np.argsort(-values, kind="stable")[:count]
     return ids[order], values[order]
 
