@@ -31,7 +31,7 @@ class PassInput:
     num_logits: int
 
 
-class Interrupted(Exception):
+class Interrupted(Exception):  # noqa: N818 - it is not an error
     """Evaluation was stopped by the function given to `LanguageModel.interruptible`.
 
     Not an error: the model's caches are consistent and hold what was finished (see `LanguageModel.tokens`).
@@ -153,7 +153,7 @@ class Drafter(Protocol):
 
     @property
     def name(self) -> str:
-        """A short name for the screen: "draft" for a model, "ngram", …"""
+        """A short name for the screen, such as "draft" for a model or "ngram"."""
 
     def prefill(self, prompt: Sequence[int], should_stop: Callable[[], bool]) -> Prefill | None:
         """Reads the prompt ahead of the first `propose`; None where there is nothing to read.

@@ -30,6 +30,7 @@ class LetterVocabulary:
 
     @property
     def control_texts(self) -> frozenset[str]:
+        """The name of the end token, where there is one."""
         return frozenset() if self.eos is None else frozenset({self._name(self.eos)})
 
     def tokenize(self, text: str, *, parse_special: bool) -> list[int]:
@@ -46,12 +47,15 @@ class LetterVocabulary:
         return ids
 
     def piece(self, token: int) -> bytes:
+        """The state's letter."""
         return self._name(token).encode()
 
     def is_control(self, token: int) -> bool:
+        """Only the end token is one."""
         return token == self.eos
 
     def is_end(self, token: int) -> bool:
+        """Whether this is the state that ends a reply."""
         return token == self.eos
 
     def _name(self, token: int) -> str:
@@ -92,16 +96,20 @@ class MarkovModel:
         self._should_stop: Callable[[], bool] | None = None
 
     def tokens(self, sequence: int = 0) -> Sequence[int]:
+        """What was evaluated (see `LanguageModel.tokens`)."""
         return self._tokens[sequence]
 
     def truncate(self, sequence: int, length: int) -> int:
+        """Always possible (see `LanguageModel.truncate`)."""
         del self._tokens[sequence][length:]
         return len(self._tokens[sequence])
 
     def interruptible(self, should_stop: Callable[[], bool] | None) -> None:
+        """Asked once before each pass."""
         self._should_stop = should_stop
 
     def decode(self, inputs: Sequence[PassInput]) -> list[NDArray[np.float32]]:
+        """The logarithms of the rows (see `LanguageModel.decode`)."""
         if self._should_stop is not None and self._should_stop():
             raise Interrupted
         if not 0 < sum(len(each.tokens) for each in inputs) <= self.max_batch:

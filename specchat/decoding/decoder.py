@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 import numpy as np
 
@@ -100,7 +100,7 @@ def _rounds(
     plan: Callable[[], RoundPlan],
     max_tokens: int | None,
     should_stop: Callable[[], bool],
-) -> Iterator[Event]:
+) -> Generator[Event, None, FinishReason]:
     """Plays rounds until the reply ends; returns why it did."""
     player.start()
     reader: Drafter | None = None

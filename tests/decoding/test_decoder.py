@@ -102,8 +102,12 @@ def test_every_figure_of_a_round_can_be_recomputed(rule, params):
         draws = np.array([token.draw for token in event.drafted])
         kept = the_rule.num_accepted(thresholds, draws)
         assert [token.threshold for token in event.drafted] == pytest.approx(thresholds.tolist())
-        assert [token.p for token in event.drafted] == pytest.approx([p[i].probability(t) for i, t in enumerate(drafted)])
-        assert [token.q for token in event.drafted] == pytest.approx([q[i].probability(t) for i, t in enumerate(drafted)])
+        assert [token.p for token in event.drafted] == pytest.approx(
+            [p[i].probability(t) for i, t in enumerate(drafted)]
+        )
+        assert [token.q for token in event.drafted] == pytest.approx(
+            [q[i].probability(t) for i, t in enumerate(drafted)]
+        )
         assert event.num_accepted == kept
         committed = [token.id for token in event.committed]
         assert committed[:kept] == drafted[:kept]
@@ -114,7 +118,9 @@ def test_every_figure_of_a_round_can_be_recomputed(rule, params):
         assert event.committed[-1].fate is (
             Fate.PLAIN if not drafted else Fate.BONUS if kept == len(drafted) else Fate.RESAMPLED
         )
-        assert [[c.id for c in position.p] for position in event.details] == [[i for i, _ in each.top(10)] for each in p]
+        assert [[c.id for c in position.p] for position in event.details] == [
+            [i for i, _ in each.top(10)] for each in p
+        ]
         history += committed
 
 
@@ -244,11 +250,9 @@ def test_a_cache_that_cannot_be_cut_changes_nothing_but_the_work(rule):
 def test_a_caller_may_stop_asking_at_any_moment():
     target, drafter = random_pair(4)
     for taken in range(1, 12):
-        events = []
-        with_events = generate(target, [0, 1, 2], plan(drafter), np.random.default_rng(taken), max_tokens=60)
-        for event in itertools.islice(with_events, taken):
-            events.append(event)
-        with_events.close()
+        asked = generate(target, [0, 1, 2], plan(drafter), np.random.default_rng(taken), max_tokens=60)
+        events = list(itertools.islice(asked, taken))
+        asked.close()
         held = list(target.tokens())
         assert held == [0, 1, 2, *reply_tokens(events)][: len(held)]
 
@@ -259,7 +263,11 @@ def test_stopping_keeps_what_came_also_in_prefill():
         target.truncate(0, 0)
         asked = itertools.count()
         events = write(
-            target, [0, 1, 2, 3], plan(drafter), max_tokens=99, should_stop=lambda asked=asked, n=allowed: next(asked) >= n
+            target,
+            [0, 1, 2, 3],
+            plan(drafter),
+            max_tokens=99,
+            should_stop=lambda asked=asked, n=allowed: next(asked) >= n,
         )
         assert events[-1].reason == "interrupted"
         assert events[-1].tokens == len(reply_tokens(events))
@@ -282,9 +290,9 @@ def test_a_failure_half_way_keeps_what_came():
     target = FailingModel(pair_target.transitions)
     target.fail_at = 4
     events = []
+    failing = generate(target, [0, 1], plan(drafter), np.random.default_rng(0), max_tokens=50)
     with pytest.raises(DecodeError, match="device was lost"):
-        for event in generate(target, [0, 1], plan(drafter), np.random.default_rng(0), max_tokens=50):
-            events.append(event)
+        events.extend(failing)
     assert events[-1].reason == "error"
     assert events[-1].tokens == len(reply_tokens(events)) > 0
     assert [0, 1, *reply_tokens(events)][: len(target.tokens())] == list(target.tokens())
@@ -333,7 +341,7 @@ def test_the_same_seed_gives_the_same_reply():
 
 
 def test_logits_that_are_no_distribution_are_an_error():
-    target, drafter = random_pair(8)
+    target, _ = random_pair(8)
     target._logits[:, :] = np.nan
     with pytest.raises(DecodeError, match="no distribution"):
         write(target, [0], plan(), max_tokens=3)
