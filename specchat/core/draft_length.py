@@ -45,7 +45,7 @@ class FixedLength:
         """γ, or what there is room for."""
         return min(self.num_draft_tokens, limit)
 
-    def more(self, num_drawn: int, q: Distribution) -> bool:  # noqa: ARG002 - the protocol's signature
+    def more(self, num_drawn: int, q: Distribution) -> bool:
         """Always: `begin_round` has settled the length."""
         return True
 

@@ -93,7 +93,10 @@ class RoundTotals:
         A token is judged where all before it were kept and the reply had not ended; positions never judged are left
         out at the end.
         """
-        return tuple(self._kept_at[i] / self._judged_at[i] for i in range(len(self._judged_at)))
+        rates: list[float] = []
+        while judged := self._judged_at[len(rates)]:
+            rates.append(self._kept_at[len(rates)] / judged)
+        return tuple(rates)
 
     @property
     def tokens_per_round(self) -> float | None:

@@ -80,7 +80,7 @@ class TokenRule:
     def next_distribution(
         self,
         num_accepted: int,
-        drafted: Sequence[int],  # noqa: ARG002 - the rules' common signature
+        drafted: Sequence[int],
         q: Sequence[Distribution],
         p: Sequence[Distribution],
     ) -> Distribution:
@@ -109,8 +109,9 @@ class BlockRule:
         for i in range(len(drafted) - 1):
             pi = float(h[i])
             surplus = float(excess(p[i + 1], q[i + 1], pi).sum()) if pi > 0 else 0.0
+            total = surplus + (1 - pi)  # in this order: 1 − π is exact where it is small
             # 0/0 (π = 1 and q the same as p) counts as 1: the next token will be kept as well, whatever it is.
-            h[i] = surplus / (surplus + 1 - pi) if surplus + 1 - pi > 0 else 1.0
+            h[i] = surplus / total if total > 0 else 1.0
         return h
 
     def num_accepted(self, thresholds: NDArray[np.float64], draws: NDArray[np.float64]) -> int:
