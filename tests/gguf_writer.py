@@ -55,7 +55,7 @@ def write_tiny_model(
         seed: decides the weights. Two seeds give unrelated models.
         perturb: how much of other random weights is mixed in (0 none, 1 as much as of the seed's own): a draft with
             the target's seed and 0.1–0.5 resembles the target more or less.
-        n_vocab: unused ids are added up to this number (the vocabulary itself has some 430).
+        n_vocab: unused ids are added up to this number (the vocabulary itself has some 360).
         n_layers: how many layers.
         n_embd: the width, a multiple of 32. Heads are 16 wide; half as many key-value heads as heads.
         n_ctx_train: the context length that the file claims.

@@ -46,11 +46,11 @@ def bpe(n_vocab: int | None = None) -> Vocabulary:
     texts = byte_texts()
     tokens, merges = list(texts), []
     for word in WORDS:
-        for spelled in (word, texts[ord(" ")] + word):
-            for end in range(2, len(spelled) + 1):
-                if spelled[:end] not in tokens:
-                    tokens.append(spelled[:end])
-                    merges.append(f"{spelled[: end - 1]} {spelled[end - 1]}")
+        steps = [(word[: end - 1], word[end - 1]) for end in range(2, len(word) + 1)]
+        for left, right in [*steps, (texts[ord(" ")], word)]:
+            if left + right not in tokens:
+                tokens.append(left + right)
+                merges.append(f"{left} {right}")
     types = [NORMAL] * len(tokens)
     special = {"</s>": NORMAL, "<|endoftext|>": CONTROL, "<|im_start|>": CONTROL, "<|im_end|>": CONTROL}
     tokens, types = tokens + list(special), types + list(special.values())

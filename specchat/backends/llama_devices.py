@@ -1,0 +1,191 @@
+"""The devices that llama.cpp can use, what this build of it can do, and how much of a model a device can hold."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import platform
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import psutil
+
+from specchat.backends.gguf_header import GgufHeader
+from specchat.backends.llama_library import ggml_function, llama_cpp, start
+from specchat.errors import UsageError
+
+DeviceKind: TypeAlias = Literal["cpu", "gpu", "igpu", "accel", "meta"]
+_KINDS: tuple[DeviceKind, ...] = ("cpu", "gpu", "igpu", "accel", "meta")
+_SPARE = 0.05
+"""The part of a device's free memory that is left alone: other programs, fragmentation."""
+_COMPUTE_BYTES = 300 * 2**20
+"""What llama.cpp needs on a device besides weights and cache: buffers for one pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """A device. Sizes in bytes; RAM for the CPU."""
+
+    name: str
+    description: str
+    kind: DeviceKind
+    free: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFacts:
+    """What this build of llama.cpp is."""
+
+    version: str
+    system_info: str
+    has_gpu: bool
+    note: str | None
+    """A sentence that a person should see: there is a GPU that this build cannot use."""
+
+
+def build() -> BuildFacts:
+    """What this build of llama.cpp is, and what it leaves unused."""
+    engine = llama_cpp.llama_version().decode() if hasattr(llama_cpp, "llama_version") else ""
+    has_gpu = any(device.kind in ("gpu", "igpu") for device in devices())
+    return BuildFacts(
+        version=f"llama-cpp-python {llama_cpp.__version__}" + (f" (llama.cpp {engine})" if engine else ""),
+        system_info=llama_cpp.llama_print_system_info().decode("utf-8", "replace").strip(),
+        has_gpu=has_gpu,
+        note=None if has_gpu else unused_gpu_note(_has_nvidia(), platform.system(), platform.machine()),
+    )
+
+
+def devices() -> tuple[DeviceFacts, ...]:
+    """All devices, in llama.cpp's order."""
+    return tuple(facts for facts, _ in device_handles())
+
+
+def device_handles() -> list[tuple[DeviceFacts, int]]:
+    """All devices with llama.cpp's pointers to them; only the CPU where this build does not export them."""
+    start()
+    pointer, text, size = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
+    count = ggml_function("ggml_backend_dev_count", size)
+    get = ggml_function("ggml_backend_dev_get", pointer, size)
+    name = ggml_function("ggml_backend_dev_name", text, pointer)
+    description = ggml_function("ggml_backend_dev_description", text, pointer)
+    kind = ggml_function("ggml_backend_dev_type", ctypes.c_int, pointer)
+    memory = ggml_function("ggml_backend_dev_memory", None, pointer, ctypes.POINTER(size), ctypes.POINTER(size))
+    if not (count and get and name and description and kind and memory):
+        return [(DeviceFacts("CPU", platform.processor() or platform.machine(), "cpu", *_ram()), 0)]
+    found = []
+    for index in range(count()):
+        device = get(index)
+        device_kind = _KINDS[min(kind(device), len(_KINDS) - 1)]
+        free, total = size(), size()
+        memory(device, ctypes.byref(free), ctypes.byref(total))
+        # ggml says that all of the RAM is free
+        sizes = _ram() if device_kind == "cpu" else (free.value, total.value)
+        label, long = (entry(device).decode("utf-8", "replace") for entry in (name, description))
+        found.append((DeviceFacts(label, long, device_kind, *sizes), device))
+    return found
+
+
+def choose_devices(name: str | None) -> list[tuple[DeviceFacts, int]]:
+    """The device of that name, or all GPUs; an empty list stands for the CPU."""
+    found = device_handles()
+    if name is None:
+        gpus = [entry for entry in found if entry[0].kind == "gpu"]
+        return gpus or [entry for entry in found if entry[0].kind == "igpu"]
+    chosen = [entry for entry in found if entry[0].name.lower() == name.lower()]
+    if not chosen:
+        raise UsageError(f"There is no device {name!r}.", f"Choose one of: {', '.join(f.name for f, _ in found)}.")
+    return [entry for entry in chosen if entry[0].kind not in ("cpu", "accel")]
+
+
+def default_threads() -> int:
+    """As many threads as there are processor cores that this process may use. Hyper-threads slow llama.cpp down."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = psutil.cpu_count(logical=False) or allowed
+    return max(1, min(cores, allowed, _container_limit()))
+
+
+def unused_gpu_note(has_nvidia: bool, system: str, machine: str) -> str | None:
+    """What to install where a GPU is there and llama.cpp was built without one; None where none is known."""
+    install = "pip install --force-reinstall --no-cache-dir llama-cpp-python"
+    if system == "Darwin" and machine == "arm64":
+        return f'This llama.cpp does not use the Mac\'s GPU. To change that: CMAKE_ARGS="-DGGML_METAL=on" {install}'
+    if has_nvidia:
+        return (
+            "There is an NVIDIA GPU, and this llama.cpp was built without CUDA. To use it: "
+            f'CMAKE_ARGS="-DGGML_CUDA=on" {install}, or a prebuilt wheel: pip install llama-cpp-python '
+            "--extra-index-url https://abetlen.github.io/llama-cpp-python/whl/cu124. "
+            'Without the CUDA toolkit: CMAKE_ARGS="-DGGML_VULKAN=on".'
+        )
+    return None
+
+
+def layers_that_fit(header: GgufHeader, free: int, *, n_ctx: int, reserved: int = 0) -> int:
+    """How many layers a device with ``free`` bytes can hold, weights and cache, the output layer counted as one.
+
+    llama.cpp offloads from the end: the output layer first, then the last layer, and so on.
+
+    Args:
+        header: the model.
+        free: bytes that are free on the device, or on all devices together.
+        n_ctx: tokens of context that the cache will hold.
+        reserved: bytes to leave free for something else: the other model of a pair.
+
+    Returns:
+        Between 0 and ``n_layers + 1``.
+    """
+    n_layers = header.n_layers or 0
+    room = free * (1 - _SPARE) - reserved - _COMPUTE_BYTES
+    cache = header.cache_bytes(n_ctx) / max(n_layers, 1)
+    sizes = [cache] * n_layers
+    output = 0.0
+    tied = "output.weight" not in {tensor.name for tensor in header.tensors}
+    for tensor in header.tensors:
+        layer = _layer(tensor.name, n_layers)
+        if layer is not None:
+            sizes[layer] += tensor.n_bytes
+        elif tensor.name.startswith("output") or (tied and tensor.name == "token_embd.weight"):
+            output += tensor.n_bytes
+    fitting = 0
+    for size in (output, *reversed(sizes)):
+        room -= size
+        if room < 0:
+            break
+        fitting += 1
+    return fitting
+
+
+def free_for_offload(found: Sequence[DeviceFacts]) -> int:
+    """The free memory of the devices that llama.cpp would use: all GPUs, or the built-in one where there is none."""
+    gpus = [device.free for device in found if device.kind == "gpu"]
+    return sum(gpus) if gpus else sum(device.free for device in found if device.kind == "igpu")
+
+
+def _layer(tensor_name: str, n_layers: int) -> int | None:
+    parts = tensor_name.split(".", 2)
+    if parts[0] != "blk" or len(parts) < 3 or not parts[1].isdecimal():
+        return None
+    layer = int(parts[1])
+    return layer if layer < n_layers else None
+
+
+def _ram() -> tuple[int, int]:
+    memory = psutil.virtual_memory()
+    return memory.available, memory.total
+
+
+def _has_nvidia() -> bool:
+    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
+
+
+def _container_limit() -> int:
+    """How many processors a container (cgroup) grants, rounded up; many where nothing limits them."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
+        return 2**16 if quota == "max" else max(1, math.ceil(int(quota) / int(period)))
+    except (OSError, ValueError, ZeroDivisionError):
+        return 2**16
