@@ -1,0 +1,177 @@
+"""Where specchat keeps its files, the settings that a person writes, and what the program itself remembers.
+
+The settings file is the person's own: specchat reads it and never writes it. What specchat remembers (the last pair,
+what was measured here) stands in a file of its own, which may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import platformdirs
+
+from specchat.core.settings import Mode, Rule
+from specchat.files import exclusive, write_atomically
+from specchat.strict_toml import convert, read_toml
+
+_APP = "specchat"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The folders that specchat uses. None of them need exist."""
+
+    config: Path
+    models: Path
+    records: Path
+    cache: Path
+    state: Path
+
+    @property
+    def settings_file(self) -> Path:
+        """The person's settings."""
+        return self.config / "settings.toml"
+
+    @property
+    def models_file(self) -> Path:
+        """The person's own models and pairs, laid over the built-in ones."""
+        return self.config / "models.toml"
+
+    @property
+    def state_file(self) -> Path:
+        """What specchat remembers."""
+        return self.state / "state.json"
+
+
+def find_paths() -> Paths:
+    """The folders for this person on this system: the XDG variables, and SPECCHAT_MODELS for the models, decide."""
+    data = Path(platformdirs.user_data_dir(_APP, appauthor=False))
+    models = os.environ.get("SPECCHAT_MODELS", "").strip()
+    return Paths(
+        config=Path(platformdirs.user_config_dir(_APP, appauthor=False)),
+        models=Path(models).expanduser().absolute() if models else data / "models",
+        records=data / "records",
+        cache=Path(platformdirs.user_cache_dir(_APP, appauthor=False)),
+        state=Path(platformdirs.user_state_dir(_APP, appauthor=False)),
+    )
+
+
+_Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
+_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings file. Every key has the name of the command's option; what is left out is specchat's default."""
+
+    pair: str | None = None
+    """The pair to chat with when no other was used last."""
+    target: str | None = None
+    """A GGUF file as target, in place of a pair's."""
+    draft: str | None = None
+    """"none", "ngram", a model of the catalogue, or a GGUF file."""
+    mode: Mode | None = None
+    gamma: Literal["auto"] | Annotated[int, msgspec.Meta(ge=0, le=64)] | None = None
+    rule: Rule | None = None
+    temp: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
+    top_k: Annotated[int, msgspec.Meta(ge=0, le=1 << 24)] | None = None
+    top_p: _Share | None = None
+    min_p: _Share | None = None
+    repeat_penalty: Annotated[float, msgspec.Meta(gt=0, le=100)] | None = None
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 63)] | None = None
+    max_tokens: _Count | None = None
+    ctx: _Count | None = None
+    gpu_layers: Literal["auto"] | Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
+    threads: Annotated[int, msgspec.Meta(ge=1, le=4096)] | None = None
+    system: str | None = None
+    """The system prompt, or ``@FILE``."""
+    theme: str | None = None
+    offline: bool = False
+
+
+def load_settings(path: Path) -> Settings:
+    """The person's settings; the defaults where there is no file.
+
+    Raises:
+        ConfigError: an unknown key or a wrong value; it names file and key, and the nearest known key.
+    """
+    return convert(read_toml(path), Settings, "", path) if path.exists() else Settings()
+
+
+class Measurement(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured of a pair on one device with one version of llama.cpp.
+
+    Times are seconds. ``pass_seconds[n]`` is the median time of a target pass of n tokens; ``acceptance_by_position``
+    is α for positions 1, 2, …; ``speedup`` is against plain decoding, None where it was not measured.
+    ``measured_at`` is a date and time in ISO 8601.
+    """
+
+    pair: str
+    device: str
+    version: str
+    measured_at: str
+    pass_seconds: dict[int, float]
+    draft_step_seconds: float | None = None
+    draft_catch_up_seconds: float | None = None
+    acceptance_by_position: tuple[float, ...] = ()
+    plain_tokens_per_second: float
+    speedup: float | None = None
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """What specchat remembers from one start to the next.
+
+    ``last_target`` and ``last_draft`` are files that were chosen in place of a pair. ``added`` are GGUF files and
+    folders that the person added to the pair picker.
+    """
+
+    last_pair: str | None = None
+    last_target: str | None = None
+    last_draft: str | None = None
+    added: tuple[str, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+
+    def measurement(self, pair: str, device: str, version: str) -> Measurement | None:
+        """What was measured of that pair, on that device, with that version."""
+        wanted = (pair, device, version)
+        return next((m for m in self.measurements if (m.pair, m.device, m.version) == wanted), None)
+
+    def with_measurement(self, new: Measurement) -> State:
+        """The state with ``new`` in place of what was measured before of the same."""
+        key = (new.pair, new.device, new.version)
+        others = tuple(m for m in self.measurements if (m.pair, m.device, m.version) != key)
+        return msgspec.structs.replace(self, measurements=(*others, new))
+
+
+def load_state(path: Path) -> tuple[State, str | None]:
+    """What specchat remembers, and a notice where the file was damaged and nothing of it could be used."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=State), None
+    except FileNotFoundError:
+        return State(), None
+    except OSError as error:
+        return (
+            State(),
+            f"{path} cannot be read ({error.strerror or error}): the last pair and measurements are unknown.",
+        )
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return State(), f"{path} is damaged and was ignored: the last pair and measurements are unknown."
+
+
+def update_state(path: Path, change: Callable[[State], State]) -> State:
+    """Changes what specchat remembers, also while another specchat does. A damaged file is kept beside it as ``.bak``.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with exclusive(path.with_name(f"{path.name}.lock"), lambda: None):
+        state, notice = load_state(path)
+        if notice is not None:
+            path.replace(path.with_name(f"{path.name}.bak"))
+        state = change(state)
+        write_atomically(path, msgspec.json.format(msgspec.json.encode(state), indent=1))
+    return state
