@@ -184,10 +184,11 @@ class Drafter(Protocol):
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
     """How many tokens two sequences share at their beginning."""
     shortest = min(len(left), len(right))
-    if shortest == 0:
-        return 0
-    differs = np.asarray(left[:shortest]) != np.asarray(right[:shortest])
-    return int(differs.argmax()) if differs.any() else shortest
+    for start in range(0, shortest, 512):  # comparing lists is much faster than making arrays of them
+        chunk, other = list(left[start : start + 512]), list(right[start : start + 512])
+        if chunk[: shortest - start] != other[: shortest - start]:
+            return next(start + i for i, (a, b) in enumerate(zip(chunk, other, strict=False)) if a != b)
+    return shortest
 
 
 def bring_to(

@@ -1,0 +1,140 @@
+"""A drafter that is a smaller language model: it draws x̂₁…x̂_γ, each from its own distribution after the ones before.
+
+Its cache follows the chat: it is cut to what both have in common, and the rest is evaluated. So nothing is special
+about a round after which all was accepted: the draft is then two tokens behind, and takes both in its first step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specchat.backends.base import Draft, LanguageModel, PassInput, bring_to, common_prefix
+from specchat.core.draft_length import DraftLength
+from specchat.core.events import Prefill
+from specchat.core.sampling import Distribution, SamplingParams, distribution
+from specchat.errors import DecodeError
+
+
+class ModelDrafter:
+    """Drafts with a language model that has the target's vocabulary.
+
+    Args:
+        model: the draft model. Its sequence is the drafter's own.
+        n_vocab: how many ids the target has. The draft's further ids (padding) are never drawn: masked in q.
+        sequence: which of the model's sequences to use.
+        clock: seconds.
+    """
+
+    name = "draft"
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        n_vocab: int,
+        *,
+        sequence: int = 0,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.model = model
+        self._n_target = n_vocab
+        self._sequence = sequence
+        self._clock = clock
+        self._proposed_after = 0
+
+    def prefill(self, prompt: Sequence[int], should_stop: Callable[[], bool]) -> Prefill | None:
+        """Reads all of the prompt but its last token, which the first step of `propose` takes.
+
+        None where nothing is to be read, or where the draft cannot follow this chat (`propose` says why).
+
+        Raises:
+            Interrupted: ``should_stop()`` was true; what was read is kept.
+            DecodeError: the model failed.
+        """
+        if self._obstacle(prompt) is not None:
+            return None
+        began = self._clock()
+        evaluated, reused = bring_to(self.model, self._sequence, prompt[:-1], should_stop)
+        return Prefill("draft", evaluated, reused, self._clock() - began) if evaluated else None
+
+    def propose(
+        self,
+        context: Sequence[int],
+        length: DraftLength,
+        limit: int,
+        params: SamplingParams,
+        rng: np.random.Generator,
+    ) -> Draft:
+        """Draws up to ``limit`` tokens: x̂ᵢ from qᵢ, the distribution after ``context``, x̂₁…x̂ᵢ₋₁.
+
+        Raises:
+            DecodeError: the model failed.
+        """
+        self._proposed_after = len(context)
+        obstacle = self._obstacle(context)
+        if obstacle is not None or limit < 1:
+            return Draft((), (), self.name, obstacle)
+        limit = min(limit, self.model.n_ctx - len(context) + 1)
+        logits, evaluated = self._catch_up(context)
+        history = self._history(context, params)
+        tokens: list[int] = []
+        q: list[Distribution] = []
+        while True:
+            following = self._distribution(logits, params, history)
+            if not length.more(len(tokens), following):
+                break
+            token = following.sample(rng)
+            tokens.append(token)
+            q.append(following)
+            if len(tokens) == limit or self.model.vocabulary.is_end(token):
+                break
+            history.append(token)
+            logits = self.model.decode([PassInput(self._sequence, (token,), 1)])[0][0]
+            evaluated += 1
+        return Draft(tuple(tokens), tuple(q), self.name, evaluated=evaluated)
+
+    def observe(self, draft: Draft, num_accepted: int, committed: Sequence[int]) -> None:
+        """Forgets the tokens that were not kept."""
+        self.model.truncate(self._sequence, self._proposed_after + num_accepted)
+
+    def _obstacle(self, context: Sequence[int]) -> str | None:
+        """Why the draft cannot follow this chat, in words for a person; None where it can."""
+        if len(context) > self.model.n_ctx:
+            return f"the draft's context of {self.model.n_ctx} tokens is full"
+        n_vocab = self.model.vocabulary.n_vocab
+        if n_vocab < self._n_target and max(context, default=0) >= n_vocab:
+            return "the chat holds tokens that the draft does not have"
+        return None
+
+    def _catch_up(self, context: Sequence[int]) -> tuple[NDArray[np.float32], int]:
+        """Brings the cache to the context; returns the logits after it and how many tokens were evaluated.
+
+        At least the last token is evaluated, for its logits.
+        """
+        held = self.model.tokens(self._sequence)
+        keep = min(common_prefix(held, context), len(context) - 1)
+        if keep < len(held):
+            keep = self.model.truncate(self._sequence, keep)
+        behind = len(context) - keep
+        last = (behind - 1) % self.model.max_batch + 1  # the final chunk is the only one whose logits are wanted
+        bring_to(self.model, self._sequence, context[: len(context) - last])
+        final = PassInput(self._sequence, context[len(context) - last :], 1)
+        return self.model.decode([final])[0][0], behind
+
+    def _history(self, context: Sequence[int], params: SamplingParams) -> list[int]:
+        """What penalties look at; drafted tokens are appended as they are drawn."""
+        if not params.penalizes:
+            return []
+        return list(context[-params.penalty_last_n :] if params.penalty_last_n > 0 else context)
+
+    def _distribution(self, logits: NDArray[np.float32], params: SamplingParams, history: list[int]) -> Distribution:
+        try:
+            return distribution(logits, params, history, self._n_target)
+        except ValueError as problem:
+            raise DecodeError(
+                f"The draft's logits make no distribution: {problem}.",
+                "Load the pair again; if it happens again, the file or the device is faulty.",
+            ) from problem
