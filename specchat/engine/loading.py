@@ -1,0 +1,188 @@
+"""Loads a pair with llama.cpp, and says what had to be decided or given up on the way."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from specchat.backends.base import Drafter
+from specchat.backends.draft_model import ModelDrafter
+from specchat.backends.gguf_header import GgufHeader, read_header
+from specchat.backends.identical_passes import largest_identical_pass
+from specchat.backends.llama import LlamaLanguageModel, LlamaModel, build, devices, load_model
+from specchat.backends.ngram import NgramDrafter
+from specchat.engine.interface import Device, DeviceList, Load, ModelDescription
+from specchat.engine.pair import LoadedPair, OnProgress, check_same_vocabulary
+from specchat.errors import LoadError, MemoryShortError, ModelFileError
+
+DEFAULT_CONTEXT = 8192
+SMALLEST_CONTEXT = 1024
+"""Where memory is short, a context that nobody asked for is halved down to this."""
+
+MAX_DRAFT_TOKENS = 16
+"""The largest γ. Rows of logits cost memory, so a context has room for one pass of this many and one more."""
+
+
+def list_devices() -> DeviceList:
+    """What llama.cpp can use on this machine."""
+    facts = build()
+    return DeviceList(
+        tuple(Device(**asdict(device)) for device in devices()),
+        facts.version,
+        facts.system_info,
+        () if facts.note is None else (facts.note,),
+    )
+
+
+def load_pair(command: Load, on_progress: OnProgress) -> LoadedPair:
+    """Loads what the command names. A draft that cannot be loaded is left out, and a note says so.
+
+    Raises:
+        ModelFileError: the target's file is missing or cannot be used.
+        LoadError: llama.cpp refused the target, or memory is short for it.
+        PairMismatchError: the draft's vocabulary is not the target's.
+        Interrupted: ``on_progress`` returned False.
+    """
+    return _Loading(command, on_progress).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """One model with its context."""
+
+    model: LlamaModel
+    context: LlamaLanguageModel
+
+    @property
+    def description(self) -> ModelDescription:
+        facts = asdict(self.model.facts)
+        facts["memory_bytes"] += self.context.memory_bytes
+        return ModelDescription(**facts)
+
+
+class _Loading:
+    def __init__(self, command: Load, on_progress: OnProgress) -> None:
+        self._command = command
+        self._on_progress = on_progress
+        self._notes: list[str] = []
+
+    def run(self) -> LoadedPair:
+        facts = build()
+        if facts.note is not None:
+            self._notes.append(facts.note)
+        with ExitStack() as stack:
+            target = self._load_target(stack)
+            drafters: dict[str, Drafter] = {"ngram": NgramDrafter(target.context.vocabulary.is_end)}
+            draft = self._load_draft(stack, target)
+            if draft is not None:
+                drafters["draft"] = ModelDrafter(draft.context, target.context.vocabulary.n_vocab)
+            return LoadedPair(
+                target=target.context,
+                description=target.description,
+                drafters=drafters,
+                draft=None if draft is None else draft.context,
+                draft_description=None if draft is None else draft.description,
+                identical_pass=self._identical_pass(target),
+                build=facts.version,
+                notes=tuple(self._notes),
+                close=stack.pop_all().close,
+            )
+
+    def _load_target(self, stack: ExitStack) -> _Loaded:
+        command = self._command
+        n_ctx = self._wanted_context(read_header(command.target))
+        model = stack.enter_context(
+            load_model(
+                command.target,
+                gpu_layers=command.gpu_layers,
+                device=command.target_device,
+                repack=not command.exact,
+                progress=lambda fraction: self._on_progress("target", fraction),
+                n_ctx=n_ctx,
+                reserved_bytes=_room_for(command.draft, n_ctx),
+            )
+        )
+        return _Loaded(model, self._context_that_fits(model, n_ctx))
+
+    def _wanted_context(self, header: GgufHeader) -> int:
+        trained = header.n_ctx_train or DEFAULT_CONTEXT
+        wanted = self._command.n_ctx
+        if wanted is None:
+            return min(DEFAULT_CONTEXT, trained)
+        if wanted > trained:
+            self._notes.append(f"{header.name} was trained on {trained} tokens of context; that many are used.")
+        return min(wanted, trained)
+
+    def _context_that_fits(self, model: LlamaModel, n_ctx: int) -> LlamaLanguageModel:
+        """A context of the wanted size; a smaller one where memory is short and nobody asked for this size."""
+        size = n_ctx
+        while True:
+            try:
+                context = self._context(model, size)
+            except MemoryShortError:
+                if self._command.n_ctx is not None or size // 2 < SMALLEST_CONTEXT:
+                    raise
+                size //= 2
+                continue
+            if size < n_ctx:
+                self._notes.append(f"There is memory for a context of {size} tokens, not {n_ctx}.")
+            return context
+
+    def _context(self, model: LlamaModel, n_ctx: int) -> LlamaLanguageModel:
+        return model.context(
+            n_ctx=n_ctx, max_logits=MAX_DRAFT_TOKENS + 1, threads=self._command.threads, exact=self._command.exact
+        )
+
+    def _load_draft(self, stack: ExitStack, target: _Loaded) -> _Loaded | None:
+        if self._command.draft is None:
+            return None
+        try:
+            with ExitStack() as own:
+                model = self._draft_model(own, target)
+                check_same_vocabulary(target.context.vocabulary, model.vocabulary)
+                draft = _Loaded(model, self._context(model, target.context.n_ctx))
+                stack.push(own.pop_all())
+                return draft
+        except (LoadError, ModelFileError) as error:
+            self._notes.append(f"The draft is not used: {error.message} {error.next_step}")
+            return None
+
+    def _draft_model(self, stack: ExitStack, target: _Loaded) -> LlamaModel:
+        """The draft's weights; the target's own where it drafts for itself."""
+        command = self._command
+        assert command.draft is not None
+        same_device = command.draft_device in (None, command.target_device)
+        if same_device and _same_file(command.draft, command.target):
+            self._on_progress("draft", 1.0)
+            return target.model
+        return stack.enter_context(
+            load_model(
+                command.draft,
+                gpu_layers=0 if command.gpu_layers == 0 else None,
+                device=command.draft_device,
+                progress=lambda fraction: self._on_progress("draft", fraction),
+                n_ctx=target.context.n_ctx,
+            )
+        )
+
+    def _identical_pass(self, target: _Loaded) -> int:
+        return largest_identical_pass(target.context, MAX_DRAFT_TOKENS + 1) if self._command.exact else 1
+
+
+def _room_for(draft: str | None, n_ctx: int) -> int:
+    """Device memory that the draft will want; nothing where its file cannot be read: loading it will say so."""
+    if draft is None:
+        return 0
+    try:
+        header = read_header(draft)
+    except ModelFileError:
+        return 0
+    return header.tensor_bytes + header.cache_bytes(n_ctx)
+
+
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return False
