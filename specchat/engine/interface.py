@@ -5,8 +5,10 @@ An engine is one chat's decoder behind one interface: `specchat.engine.local` in
 can cross a pipe. Logits never do.
 
 The order of messages: a `Load` is answered by `LoadProgress`… and then `Loaded` or `Failed`. A `Reply` is answered
-by `ReplyEvent`s (`Prefill`, perhaps `PlainSpeed`, `Round`…, `Finished`) or by `Failed`; a reply that fails half-way
-gives a ``Finished(reason="error")`` and then `Failed`. Everything else is answered by one message or `Failed`.
+by `ReplyEvent`s (`Prefill`, perhaps `PlainSpeed`, `Round`…, `Finished`) or by `Failed`; a `Note` comes before them
+where a person should know something about its prompt, and a reply that fails half-way gives a
+``Finished(reason="error")`` and then `Failed`. Everything else is answered by one message or `Failed`; `Stop` and
+`Set` have no answer of their own.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from specchat.core.events import Event
 from specchat.core.settings import ChatMessage, ReplySettings
+
 
 @dataclass(frozen=True, slots=True)
 class ModelDescription:
@@ -186,6 +189,14 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence that a person should see about a reply: what its prompt had to change. Said once a pair."""
+
+    reply: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """A command failed. The engine is alive unless ``died``; the chat is untouched either way.
 
@@ -199,7 +210,9 @@ class Failed:
     died: bool = False
 
 
-Message: TypeAlias = LoadProgress | Loaded | ReplyEvent | PromptSize | DeviceList | Calibration | Progress | Failed
+Message: TypeAlias = (
+    LoadProgress | Loaded | ReplyEvent | PromptSize | DeviceList | Calibration | Progress | Note | Failed
+)
 
 
 class Engine(Protocol):

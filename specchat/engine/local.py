@@ -30,6 +30,7 @@ from specchat.engine.interface import (
     Loaded,
     LoadProgress,
     Message,
+    Note,
     PromptSize,
     Reply,
     ReplyEvent,
@@ -73,6 +74,7 @@ class LocalEngine:
         self._rng = np.random.default_rng()
         self._pair: LoadedPair | None = None
         self._plain_speed: PlainSpeed | None = None
+        self._noted: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._thread.start()
 
@@ -170,7 +172,9 @@ class LocalEngine:
         )
 
     def _unload(self) -> None:
-        pair, self._pair, self._plain_speed = self._pair, None, None
+        pair, self._pair = self._pair, None
+        self._plain_speed = None
+        self._noted.clear()
         if pair is not None:
             pair.close()
 
@@ -182,6 +186,10 @@ class LocalEngine:
     def _reply(self, task: _Task, command: Reply) -> None:
         pair = self._loaded()
         prompt = render_prompt(pair.target.vocabulary, command.messages, continue_last=command.continue_last)
+        for note in prompt.notes:
+            if note not in self._noted:
+                self._noted.add(note)
+                self._mailbox.put(Note(command.reply, note))
         plans = RoundPlans(pair, lambda: self._settings_for(task, command))
         seed = command.settings.seed
         events = generate(

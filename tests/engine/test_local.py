@@ -20,6 +20,7 @@ from specchat.engine.interface import (
     Load,
     Loaded,
     LoadProgress,
+    Note,
     Progress,
     PromptSize,
     ReplyEvent,
@@ -34,6 +35,7 @@ from tests.engine import toy_loader
 from tests.engine.conversing import (
     LOAD,
     PATIENCE,
+    ended,
     events_of,
     is_round,
     reply,
@@ -370,6 +372,17 @@ def test_one_pair_is_closed_before_the_next_is_loaded() -> None:
         until_kind(engine, Loaded)
     engine.close()
     assert steps == ["load toy", "close toy", "load quiet", "close quiet"]
+
+
+def test_what_a_prompt_had_to_change_is_told_once(loaded: LocalEngine) -> None:
+    notes = []
+    for number in (1, 2):
+        loaded.send(reply(number, "a\x00c"))
+        messages = until(loaded, lambda message, number=number: ended(message, number))
+        notes.append([message for message in messages if isinstance(message, Note)])
+    assert [note.reply for note in notes[0]] == [1]
+    assert "NUL" in notes[0][0].text
+    assert notes[1] == []
 
 
 def test_round_events_come_one_by_one(engine: LocalEngine) -> None:
