@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias, get_args
 
 ModelRole: TypeAlias = Literal["target", "draft"]
 FinishReason: TypeAlias = Literal["end", "stop", "length", "context", "interrupted", "error"]
@@ -200,7 +201,10 @@ def to_json(event: Event) -> dict[str, Any]:
         if event.details is not None:
             data["details"] = [_position_to_json(position) for position in event.details]
         return data
-    return {"event": _EVENT_NAMES[type(event)], **_fields(event)}
+    data = {"event": _EVENT_NAMES[type(event)], **_fields(event)}
+    if isinstance(event, Finished):
+        data["acceptance_by_position"] = list(event.acceptance_by_position)
+    return data
 
 
 def from_json(data: dict[str, Any]) -> Event:
@@ -209,31 +213,25 @@ def from_json(data: dict[str, Any]) -> Event:
     Unknown keys are ignored, so that a newer specchat's record can be read.
 
     Raises:
-        ValueError: the data is not an event, or lacks a field.
+        ValueError: the data is not an event, lacks a field, or has one of the wrong type.
     """
     try:
         match data.get("event"):
             case "prefill":
-                return Prefill(**_known(Prefill, data))
+                return Prefill(**_values(Prefill, data))
             case "plain_speed":
-                return PlainSpeed(**_known(PlainSpeed, data))
+                return PlainSpeed(**_values(PlainSpeed, data))
             case "finished":
-                values = _known(Finished, data)
-                values["acceptance_by_position"] = tuple(values["acceptance_by_position"])
-                return Finished(**values)
+                return _finished_from_json(data)
             case "round":
                 return _round_from_json(data)
-    except (KeyError, TypeError, AttributeError) as problem:
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise ValueError(f"not a valid event: {problem}") from problem
     raise ValueError(f"not an event: {data.get('event')!r}")
 
 
 def _fields(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
-
-
-def _known(kind: Any, data: dict[str, Any]) -> dict[str, Any]:
-    return {name: data[name] for name in kind.__slots__ if name in data}
 
 
 def _token_to_json(token: DraftedToken | CommittedToken) -> dict[str, Any]:
@@ -249,29 +247,68 @@ def _position_to_json(position: PositionDetail) -> dict[str, Any]:
     return data
 
 
+_JSON_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "None": (type(None),)}
+_LITERALS = {"ModelRole": get_args(ModelRole), "FinishReason": get_args(FinishReason)}
+
+
+@lru_cache
+def _json_types(kind: type) -> dict[str, tuple[type, ...]]:
+    """What JSON holds for each field: a number, or text (also for bytes, fates, roles and reasons)."""
+    return {
+        name: tuple(found for part in annotation.split(" | ") for found in _JSON_TYPES.get(part, (str,)))
+        for name, annotation in kind.__annotations__.items()
+    }
+
+
+def _values(kind: type, data: dict[str, Any], but: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields of ``kind`` that ``data`` has, without those named in ``but``.
+
+    Raises:
+        TypeError: one has another type than it should, so that a damaged record is noticed here and not on screen.
+    """
+    found = {}
+    for name, types in _json_types(kind).items():
+        if name not in data or name in but:
+            continue
+        value = found[name] = data[name]
+        allowed = _LITERALS.get(kind.__annotations__[name])
+        if not isinstance(value, types) or (allowed and value not in allowed):
+            raise TypeError(f"{name} cannot be {value!r}")
+    return found
+
+
+def _finished_from_json(data: dict[str, Any]) -> Finished:
+    name = "acceptance_by_position"
+    rates = tuple(data[name])
+    if not all(isinstance(rate, float | int) for rate in rates):
+        raise TypeError(f"{name} must hold numbers")
+    return Finished(**_values(Finished, data, but=(name,)), acceptance_by_position=rates)
+
+
 def _round_from_json(data: dict[str, Any]) -> Round:
     details = data.get("details")
     return Round(
-        index=data["index"],
-        at=data["at"],
-        rule=data["rule"],
-        num_draft_tokens=data["num_draft_tokens"],
+        **_values(Round, data, but=("drafted", "committed", "seconds", "details")),
         drafted=tuple(DraftedToken(**_token_values(DraftedToken, token)) for token in data["drafted"]),
         committed=tuple(CommittedToken(**_token_values(CommittedToken, token)) for token in data["committed"]),
-        seconds=RoundSeconds(**_known(RoundSeconds, data["seconds"])),
-        why=data.get("why"),
+        seconds=RoundSeconds(**_values(RoundSeconds, data["seconds"])),
         details=None if details is None else tuple(_position_from_json(position) for position in details),
     )
 
 
-def _token_values(kind: Any, data: dict[str, Any]) -> dict[str, Any]:
-    return _known(kind, data) | {"bytes": bytes.fromhex(data["bytes"]), "fate": Fate(data["fate"])}
+def _token_values(kind: type, data: dict[str, Any]) -> dict[str, Any]:
+    return _values(kind, data) | {"bytes": bytes.fromhex(data["bytes"]), "fate": Fate(data["fate"])}
 
 
 def _position_from_json(data: dict[str, Any]) -> PositionDetail:
     def candidates(name: str) -> tuple[Candidate, ...]:
-        return tuple(Candidate(*entry) for entry in data[name])
+        # By name, and no more than are known: a newer version may write further values.
+        named = [dict(zip(Candidate.__slots__, entry, strict=False)) for entry in data[name]]
+        return tuple(Candidate(**_values(Candidate, entry)) for entry in named)
 
     return PositionDetail(
-        p=candidates("p"), q=candidates("q"), residual=candidates("residual"), pi=data.get("pi"), h=data.get("h")
+        **_values(PositionDetail, data, but=("p", "q", "residual")),
+        p=candidates("p"),
+        q=candidates("q"),
+        residual=candidates("residual"),
     )

@@ -1,0 +1,29 @@
+"""The defaults that are promised."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from specchat.core.sampling import SamplingParams
+from specchat.core.settings import ChatMessage, ReplySettings
+
+
+def test_the_defaults() -> None:
+    settings = ReplySettings()
+    assert settings.sampling == SamplingParams(temperature=0.7, top_k=40, top_p=0.95, min_p=0.05)
+    assert not settings.sampling.penalizes
+    assert (settings.mode, settings.rule, settings.drafter) == ("watch", "token", "draft")
+    assert settings.num_draft_tokens is settings.max_tokens is settings.seed is None
+
+
+def test_settings_and_messages_are_frozen() -> None:
+    with pytest.raises(FrozenInstanceError):
+        ReplySettings().mode = "fast"  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        ChatMessage("user", "hello").content = ""  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        SamplingParams().top_k = 1  # type: ignore[misc]
+
+
+def test_two_settings_do_not_share_their_bias() -> None:
+    assert ReplySettings().sampling.logit_bias is not ReplySettings().sampling.logit_bias
