@@ -207,7 +207,9 @@ class LlamaModel:
         params.n_ubatch = min(params.n_batch, n_ubatch or (512 if self.facts.gpu_layers else 128))
         params.n_seq_max = n_sequences
         params.n_outputs_max = max(max_logits, n_sequences)
-        params.n_rs_seq = min(max(max_logits - 1, 0), _MOST_SNAPSHOTS) if self.keeps_running_state else 0
+        if self.keeps_running_state:
+            # llama.cpp asserts that a micro-batch is larger than the snapshots and one
+            params.n_rs_seq = max(0, min(max_logits - 1, _MOST_SNAPSHOTS, params.n_ubatch - 2))
         params.n_threads = params.n_threads_batch = threads or default_threads()
         params.flash_attn_type = (
             llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED if exact else llama_cpp.LLAMA_FLASH_ATTN_TYPE_AUTO
