@@ -1,0 +1,138 @@
+"""Distributions over token ids that hold only what can be drawn, and the residual of two of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_Id = TypeVar("_Id", np.int32, np.intp)
+_Float = TypeVar("_Float", np.float32, np.float64)
+_BLOCK = 512
+
+
+class Distribution:
+    """A distribution over token ids, holding only those with a probability above zero.
+
+    ``ids`` (int32, ascending) and ``probs`` (float64, sum 1) have the same length and are read-only.
+    """
+
+    __slots__ = ("ids", "probs")
+
+    def __init__(self, ids: NDArray[np.int32], probs: NDArray[np.float64]) -> None:
+        ids.flags.writeable = False
+        probs.flags.writeable = False
+        self.ids = ids
+        self.probs = probs
+
+    @classmethod
+    def one_hot(cls, token: int) -> Distribution:
+        """All probability on one token: greedy decoding, and the q of a drafter that does not sample."""
+        return cls(np.array([token], dtype=np.int32), np.ones(1))
+
+    @classmethod
+    def of_weights(cls, ids: NDArray[np.int32], weights: NDArray[np.float64]) -> Distribution:
+        """The distribution proportional to ``weights``, all above zero, of ascending ``ids``. Uses up the arrays."""
+        weights /= weights.sum()
+        return cls(ids, weights)
+
+    @classmethod
+    def from_dense(cls, probs: ArrayLike) -> Distribution:
+        """The distribution proportional to ``probs[token]``, for toy models.
+
+        Raises:
+            ValueError: a weight is negative or not finite, or all are zero.
+        """
+        dense = np.asarray(probs, dtype=np.float64)
+        total = float(dense.sum())
+        if dense.ndim != 1 or not 0 < total < math.inf or bool((dense < 0).any()):
+            raise ValueError("weights must be one row of finite numbers, none negative, not all zero")
+        dense = dense / total
+        ids = np.flatnonzero(dense).astype(np.int32)
+        return cls.of_weights(ids, dense[ids])
+
+    def __len__(self) -> int:
+        return int(self.ids.size)
+
+    def __repr__(self) -> str:
+        entries = ", ".join(f"{token}: {probability:.4g}" for token, probability in self.top(8))
+        return f"<Distribution of {len(self)}: {entries}{', …' if len(self) > 8 else ''}>"
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the ids are 0, 1, 2, … without a gap, so that a token's index is its id."""
+        return int(self.ids[-1]) == self.ids.size - 1
+
+    def probability(self, token: int) -> float:
+        """The probability of a token, 0 where it cannot be drawn."""
+        index = token if self.is_dense else int(self.ids.searchsorted(token))
+        return float(self.probs[index]) if 0 <= index < self.ids.size and self.ids[index] == token else 0.0
+
+    def probabilities(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The probabilities of ascending ``ids``, 0 where a token cannot be drawn. Same shape as ``ids``."""
+        if ids is self.ids:
+            return self.probs
+        found = np.zeros(ids.size)
+        if self.is_dense:
+            inside = int(ids.searchsorted(self.ids.size))
+            found[:inside] = (
+                self.probs[:inside] if inside and ids[inside - 1] == inside - 1 else self.probs[ids[:inside]]
+            )
+        elif ids.size > self.ids.size:
+            at = np.minimum(ids.searchsorted(self.ids), ids.size - 1)
+            same = ids[at] == self.ids
+            found[at[same]] = self.probs[same]
+        else:
+            at = np.minimum(self.ids.searchsorted(ids), self.ids.size - 1)
+            np.copyto(found, self.probs[at], where=self.ids[at] == ids)
+        return found
+
+    def sample(self, rng: np.random.Generator) -> int:
+        """One token, by inverting the cumulative distribution at one ``rng.random()``.
+
+        It takes exactly one number from ``rng``, whatever the distribution, so that a seed means the same for all.
+        """
+        draw = rng.random()
+        # In two steps, block and place, because a running sum over a whole vocabulary is slow. Every id held has a
+        # probability above zero, so the last one of a block is a valid answer where rounding runs over its edge.
+        blocks = np.add.reduceat(self.probs, np.arange(0, self.probs.size, _BLOCK)).cumsum()
+        left = draw * blocks[-1]
+        block = min(int(blocks.searchsorted(left, side="right")), blocks.size - 1)
+        if block:
+            left -= blocks[block - 1]
+        within = self.probs[block * _BLOCK : (block + 1) * _BLOCK].cumsum()
+        return int(self.ids[block * _BLOCK + min(int(within.searchsorted(left, side="right")), within.size - 1)])
+
+    def top(self, count: int) -> list[tuple[int, float]]:
+        """The ``count`` most likely tokens with their probabilities, largest first; the lowest id first in a tie."""
+        ids, probs = largest_first(self.ids, self.probs, count)
+        return list(zip(ids.tolist(), probs.tolist(), strict=True))
+
+
+def excess(p: Distribution, q: Distribution, scale: float = 1.0) -> NDArray[np.float64]:
+    """max(0, scale·p − q) for every id of ``p`` (elsewhere it is 0). Same shape as ``p.ids``."""
+    values = p.probs * scale
+    values -= q.probabilities(p.ids)
+    return np.maximum(values, 0.0, out=values)
+
+
+def residual(p: Distribution, q: Distribution, scale: float = 1.0) -> Distribution | None:
+    """What is drawn from after a rejection: max(0, scale·p − q), normalised; None where that is zero everywhere.
+
+    ``scale`` is 1 in the token rule (Leviathan et al. 2023, arXiv 2211.17192) and π in the block rule (Sun et al.
+    2025, arXiv 2403.10444).
+    """
+    values = excess(p, q, scale)
+    kept = np.flatnonzero(values)
+    return Distribution.of_weights(p.ids[kept], values[kept]) if kept.size else None
+
+
+def largest_first(ids: NDArray[_Id], values: NDArray[_Float], count: int) -> tuple[NDArray[_Id], NDArray[_Float]]:
+    """The ``count`` largest of ``values``, largest first, the lowest id first in a tie. ``ids`` must be ascending."""
+    if values.size > 4 * count > 0:
+        reached = values >= np.partition(values, values.size - count)[values.size - count]
+        ids, values = ids[reached], values[reached]
+    order = np.argsort(-values, kind="stable")[:count]
+    return ids[order], values[order]

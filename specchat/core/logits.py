@@ -1,0 +1,98 @@
+"""The largest values of a row of logits, without sorting or copying the row.
+
+A vocabulary has 152,000 entries and a round needs a dozen distributions, so only the few values that are sure to hold
+the largest are ever sorted.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Changes: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
+"""Ascending ids and the values that they have instead of the row's."""
+
+LOWEST_TEMPERATURE = 1e-30
+"""Lower ones count as this one: float32 has no room for them."""
+_NUM_STRIPES = 64
+
+
+class LogitRow:
+    """A row of logits in which bias and penalties changed a few values, without a copy of the row."""
+
+    def __init__(self, logits: NDArray[np.float32], changes: Changes | None) -> None:
+        if logits.ndim != 1 or not logits.size:
+            raise ValueError("logits must be one row with at least one value")
+        self.logits = logits
+        self.changes = changes
+
+    def best(self) -> int:
+        """The id with the largest value, the lowest one in a tie."""
+        if self.changes:
+            ids, values = self.largest(1)
+            return int(ids[values.argmax()])
+        index = int(self.logits.argmax())
+        _check_maximum(self.logits[index])
+        return index
+
+    def largest(self, count: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """Ascending ids and values of at least the ``count`` largest, ties included; all where there are fewer."""
+        if not self.changes:
+            ids = _largest(self.logits, count)
+            return ids, self.logits[ids]
+        changed, new = self.changes
+        # As many of the values as were changed may have sunk, so look at that many more.
+        ids = _largest(self.logits, count + changed.size)
+        same = changed[np.minimum(changed.searchsorted(ids), changed.size - 1)] == ids
+        ids = np.concatenate([ids[~same], changed])
+        ids.sort()
+        values = self.logits[ids]
+        values[ids.searchsorted(changed)] = new
+        _check_maximum(values.max())
+        possible = values > -np.inf
+        return ids[possible], values[possible]
+
+    def weights(self, temperature: float) -> NDArray[np.float32]:
+        """exp((value − largest value) ÷ temperature) of every id, in float32 as in llama.cpp. ``[n_vocab]``."""
+        highest = self.largest(1)[1].max() if self.changes else self.logits.max()
+        _check_maximum(highest)
+        with np.errstate(over="ignore"):  # what is far below the highest becomes minus infinity
+            weights: NDArray[np.float32] = self.logits - highest
+            if self.changes:
+                weights[self.changes[0]] = self.changes[1] - highest
+            if temperature != 1:
+                weights /= np.float32(max(temperature, LOWEST_TEMPERATURE))
+        np.exp(weights, out=weights)
+        return weights
+
+
+def _check_maximum(highest: np.float32) -> None:
+    if not highest < np.inf:
+        raise ValueError("the logits hold NaN or plus infinity")
+    if highest == -np.inf:
+        raise ValueError("no token is left to draw: all logits are minus infinity")
+
+
+def _largest(logits: NDArray[np.float32], count: int) -> NDArray[np.intp]:
+    """Ascending ids of at least the ``count`` largest logits, ties included; all above −∞ where there are fewer.
+
+    The row is laid out as stripes, one below the other. The n-th largest of the maxima of its columns is reached by
+    at least n values, so it is a bound below which none of the n largest can be; few others reach it.
+    """
+    width = logits.size // _NUM_STRIPES
+    striped = logits[: width * _NUM_STRIPES].reshape(_NUM_STRIPES, width)
+    rest = logits[width * _NUM_STRIPES :]
+    if count * 4 <= width:
+        maxima = striped.max(axis=0)
+        ordered = np.partition(maxima, (width - count, width - 1))
+        bound, highest = ordered[width - count], ordered[-1]
+        _check_maximum(np.maximum(highest, rest.max()) if rest.size else highest)
+        if bound > -np.inf:
+            columns = (maxima >= bound).nonzero()[0]
+            stripe, column = (striped[:, columns] >= bound).nonzero()
+            ids = stripe * width + columns[column]
+            return np.concatenate([ids, (rest >= bound).nonzero()[0] + striped.size]) if rest.size else ids
+    _check_maximum(logits.max())
+    return (logits > -np.inf).nonzero()[0]
