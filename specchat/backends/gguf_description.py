@@ -108,6 +108,19 @@ class GgufHeader:
         return self.size("attention.sliding_window") or None
 
     @property
+    def has_window(self) -> tuple[bool, ...]:
+        """Whether a layer has the sliding window, layer by layer. Where that is not known: no."""
+        n_layers = self.n_layers or 0
+        if self.sliding_window is None:
+            return (False,) * n_layers
+        pattern = self.metadata.get(f"{self.architecture}.attention.sliding_window_pattern")
+        if isinstance(pattern, tuple):
+            return (tuple(bool(entry) for entry in pattern) + (False,) * n_layers)[:n_layers]
+        every = pattern if isinstance(pattern, int) else SLIDING_WINDOW_PATTERNS.get(self.architecture, 1)
+        # of so many layers in a row the last has none; 0 means that all have it
+        return tuple(every == 0 or layer % every < every - 1 for layer in range(n_layers))
+
+    @property
     def n_vocab(self) -> int | None:
         """How many tokens the vocabulary has."""
         tokens = self.metadata.get("tokenizer.ggml.tokens")
@@ -145,7 +158,7 @@ class GgufHeader:
         windowed = min(rows, -(-((window or 0) + n_ubatch) // 256) * 256)
         per_head = (self.head_size_k + self.head_size_v) * bytes_per_value
         total = 0.0
-        for heads, has_window in zip(self.n_heads_kv, self._has_window(), strict=True):
+        for heads, has_window in zip(self.n_heads_kv, self.has_window, strict=True):
             total += heads * per_head * (windowed if has_window else rows)
         return int(total) + self._recurrent_bytes()
 
@@ -191,16 +204,6 @@ class GgufHeader:
         if isinstance(value, tuple):
             return (tuple(int(number) for number in value) + (0,) * n_layers)[:n_layers]
         return (value,) * n_layers if isinstance(value, int) else default
-
-    def _has_window(self) -> tuple[bool, ...]:
-        n_layers = self.n_layers or 0
-        if self.sliding_window is None:
-            return (False,) * n_layers
-        pattern = self.metadata.get(f"{self.architecture}.attention.sliding_window_pattern")
-        if isinstance(pattern, tuple):
-            return (tuple(bool(entry) for entry in pattern) + (False,) * n_layers)[:n_layers]
-        every = pattern if isinstance(pattern, int) else SLIDING_WINDOW_PATTERNS.get(self.architecture, 1)
-        return tuple(every > 1 and layer % every != every - 1 for layer in range(n_layers))
 
     def _recurrent_bytes(self) -> int:
         inner, state = self.size("ssm.inner_size") or 0, self.size("ssm.state_size") or 0

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from specchat.backends.gguf_description import GgufHeader, Metadata, TensorInfo
 from specchat.backends.gguf_reader import DOWNLOAD_AGAIN, MAX_KEY, Reader, Value
-from specchat.backends.gguf_tables import ENCODER_ARCHITECTURES, HEAD_ARCHITECTURES, TENSOR_TYPES
+from specchat.backends.gguf_tables import ENCODER_ARCHITECTURES, HEAD_ARCHITECTURES, SQUARE_ATTENTION, TENSOR_TYPES
 from specchat.errors import ModelFileError
 
 __all__ = ["GgufHeader", "TensorInfo", "check_can_chat", "check_tokens", "read_header"]
@@ -82,8 +82,9 @@ def check_tokens(header: GgufHeader) -> None:
     Raises:
         ModelFileError: two have.
     """
-    # a token without a text gets one from llama.cpp
-    texts = [text or b"[EMPTY_%d]" % index for index, text in enumerate(header.tokens())]
+    # llama.cpp reads up to the first zero byte, and gives a token without a text one
+    read = (text.partition(b"\0")[0] for text in header.tokens())
+    texts = [text or b"[EMPTY_%d]" % index for index, text in enumerate(read)]
     if len(set(texts)) < len(texts):
         twice = Counter(texts).most_common(1)[0][0]
         raise _malformed(header, f"the token {twice[:40]!r} is in its vocabulary twice")
@@ -222,6 +223,12 @@ def _check_sizes(header: GgufHeader) -> None:
         or bool(n_experts) != bool(most_used)
     ):
         raise _malformed(header, f"it has {n_experts} experts and uses {most_used}")
+    n_heads = max(header.n_heads, default=0)
+    if header.architecture in SQUARE_ATTENTION and n_heads * header.head_size_k != header.n_embd:
+        raise _malformed(header, f"{n_heads} heads of {header.head_size_k} do not make {header.n_embd}")
+    pattern = f"{header.architecture}.attention.sliding_window_pattern"
+    if header.sliding_window and pattern in header.metadata and not any(header.has_window):
+        raise _malformed(header, "it has a sliding window that no layer uses")
     scaling = header.metadata.get(f"{header.architecture}.rope.scaling.type", "linear")
     if scaling not in ("none", "linear", "yarn", "longrope"):
         raise _malformed(header, f"a RoPE scaling of {str(scaling)[:40]!r}")

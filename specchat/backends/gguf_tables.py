@@ -94,3 +94,6 @@ ENCODER_ARCHITECTURES = frozenset(
 
 HEAD_ARCHITECTURES = frozenset({"eagle3", "dflash", "gemma4-assistant"})
 """Draft heads: they read the target's inner states and cannot run by themselves."""
+
+SQUARE_ATTENTION = frozenset({"qwen2", "qwen2moe", "lfm2", "phi3", "olmo2", "internlm2", "starcoder2"})
+"""Architectures whose heads together must be as wide as the inner state, which llama.cpp only asserts."""
