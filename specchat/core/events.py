@@ -302,9 +302,7 @@ def _token_values(kind: type, data: dict[str, Any]) -> dict[str, Any]:
 
 def _position_from_json(data: dict[str, Any]) -> PositionDetail:
     def candidates(name: str) -> tuple[Candidate, ...]:
-        # By name, and no more than are known: a newer version may write further values.
-        named = [dict(zip(Candidate.__slots__, entry, strict=False)) for entry in data[name]]
-        return tuple(Candidate(**_values(Candidate, entry)) for entry in named)
+        return tuple(_candidate_from_json(entry) for entry in data[name])
 
     return PositionDetail(
         **_values(PositionDetail, data, but=("p", "q", "residual")),
@@ -312,3 +310,11 @@ def _position_from_json(data: dict[str, Any]) -> PositionDetail:
         q=candidates("q"),
         residual=candidates("residual"),
     )
+
+
+def _candidate_from_json(entry: list[Any]) -> Candidate:
+    # written out, because a round with details has more than a hundred; a newer version may write further values
+    token, text, probability, *_ = entry
+    if not (isinstance(token, int) and isinstance(text, str) and isinstance(probability, float | int)):
+        raise TypeError(f"not an id, a text and a probability: {entry!r}")
+    return Candidate(token, text, probability)
