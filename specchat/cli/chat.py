@@ -1,0 +1,97 @@
+"""``specchat``: the chat on the terminal's screen."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from specchat.chat.conversation import Conversation
+from specchat.cli.choices import Choices, World, look_around
+from specchat.cli.terminal import say
+from specchat.config import update_state
+from specchat.engine.process import ProcessEngine
+from specchat.errors import UsageError
+from specchat.tui.pair_shelf import CatalogShelf, PairFiles
+
+if TYPE_CHECKING:
+    from specchat.pairs.catalog import ModelPair
+    from specchat.pairs.fetching import FetchProgress
+
+
+def chat(options: argparse.Namespace) -> int:
+    """Opens the chat. Returns the exit status when it is closed."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("The chat needs a terminal.", 'For one reply in a script or a pipe: specchat ask "…".')
+    world = look_around()
+    choices = Choices(options, world)
+    settings = choices.reply_settings("watch")
+    pair = None if getattr(options, "pair", None) == "" else choices.pair()
+    shelf = RememberingShelf(world, choices.offline, pair)
+
+    from specchat.tui.app import SpecchatApp
+    from specchat.tui.theme import DARK
+
+    app = SpecchatApp(
+        ProcessEngine,
+        shelf,
+        None if pair is None else pair.key,
+        settings=settings,
+        load=choices.load(settings.mode),
+        conversation=Conversation(choices.system),
+        theme=world.settings.theme or DARK.name,
+    )
+    app.run()
+    if shelf.problem is not None:
+        say(shelf.problem)
+    return app.return_code or 0
+
+
+class RememberingShelf(CatalogShelf):
+    """The pairs of the catalogue and the one that the command line made; remembers which one was used last.
+
+    Args:
+        world: catalogue, folders and memory.
+        offline: open no connection.
+        pair: the pair to begin with; it stands in place of the catalogue's of that name.
+
+    Attributes:
+        problem: why it could not be remembered.
+    """
+
+    def __init__(self, world: World, offline: bool, pair: ModelPair | None) -> None:
+        pairs = {each.key: each for each in world.catalog.all_pairs()}
+        if pair is not None:
+            pairs[pair.key] = pair
+        super().__init__(pairs.values(), world.paths.models, offline)
+        self.problem: str | None = None
+        self._state_file = world.paths.state_file
+        self._in_catalog = set(world.catalog.pairs)
+
+    def files(self, key: str) -> PairFiles | None:
+        """The pair's files; None where something must be fetched first."""
+        return self._remembered(super().files(key))
+
+    def fetch(self, key: str, progress: Callable[[FetchProgress], None], cancelled: Callable[[], bool]) -> PairFiles:
+        """Fetches what is missing."""
+        files = super().fetch(key, progress, cancelled)
+        self._remembered(files)
+        return files
+
+    def _remembered(self, files: PairFiles | None) -> PairFiles | None:
+        if files is None:
+            return None
+        known = files.key in self._in_catalog
+        used = {
+            "last_pair": files.key if known else None,
+            "last_target": None if known else files.target,
+            "last_draft": None if known else files.draft,
+        }
+        try:
+            update_state(self._state_file, lambda state: msgspec.structs.replace(state, **used))
+        except OSError as problem:  # nothing can be printed while the screen is up
+            self.problem = f"{self._state_file} cannot be written ({problem.strerror}): this pair is not remembered."
+        return files

@@ -1,0 +1,141 @@
+"""The command line: every option has one name, one meaning and one check, wherever it is offered."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from specchat import __version__
+
+_MODES = (
+    "watch: draft every round; fast: never slower than plain decoding; exact: temperature 0, bit for bit as plain "
+    "decoding (default: watch, of ask: fast)"
+)
+_EPILOG = "Exit status: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted."
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line. Options of a command are absent from the result unless they were given."""
+    root = argparse.ArgumentParser(
+        prog="specchat",
+        description="Chat with a local language model and see speculative decoding at work.",
+        epilog=_EPILOG,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    root.add_argument("--version", action="version", version=f"specchat {__version__}")
+    root.add_argument(
+        "--pair", metavar="NAME", nargs="?", const="", help="chat with this pair and remember it; alone: pick one"
+    )
+    _add_model_options(root, pair=False)
+    _add_reply_options(root)
+    root.set_defaults(command="chat")
+    commands = root.add_subparsers(title="commands", metavar="")
+    _add_ask(commands)
+    _add_pull(commands)
+    _add_doctor(commands)
+    return root
+
+
+def _command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=_EPILOG,
+        argument_default=argparse.SUPPRESS, allow_abbrev=False,
+    )  # fmt: skip
+    command.set_defaults(command=name)
+    return command
+
+
+def _add_ask(commands: Any) -> None:
+    ask = _command(commands, "ask", "write one reply to standard output, and nothing else")
+    ask.add_argument("question", nargs="?", metavar="TEXT", help="the question; text on standard input is added to it")
+    ask.add_argument("--json", action="store_true", help="print the reply's events, one JSON object a line")
+    ask.add_argument("--details", action="store_true", help="with --json: the ten largest of p, q and the residual")
+    _add_model_options(ask)
+    _add_reply_options(ask)
+
+
+def _add_pull(commands: Any) -> None:
+    pull = _command(commands, "pull", "fetch a pair's or a model's files ahead of time")
+    pull.add_argument("name", nargs="?", metavar="NAME", help="a pair or a model; without it: the default pair")
+    pull.add_argument("--list", action="store_true", help="show what there is, what is on disk, and its size")
+    _add_offline(pull)
+
+
+def _add_doctor(commands: Any) -> None:
+    doctor = _command(commands, "doctor", "show devices, memory, the llama.cpp build, folders and the network")
+    _add_offline(doctor)
+
+
+def _add_model_options(command: argparse.ArgumentParser, pair: bool = True) -> None:
+    models = command.add_argument_group("models")
+    if pair:
+        models.add_argument("--pair", metavar="NAME", help="a pair of the catalogue")
+    models.add_argument("--target", metavar="FILE", help="a GGUF file, or the name of a model of the catalogue")
+    models.add_argument("--draft", metavar="FILE|NAME|none|ngram", help="a GGUF file, a model's name, none or ngram")
+    models.add_argument("--ctx", metavar="N", type=_whole(1), help="context in tokens (default: up to 8192)")
+    models.add_argument("--gpu-layers", metavar="auto|N", type=_auto_or(_whole(0)), help="layers on the GPU")
+    models.add_argument("--threads", metavar="N", type=_whole(1), help="processor threads")
+    _add_offline(models)
+
+
+def _add_offline(group: Any) -> None:
+    group.add_argument("--offline", action="store_true", help="use what is on disk; never ask the network")
+
+
+def _add_reply_options(command: argparse.ArgumentParser) -> None:
+    reply = command.add_argument_group("replies")
+    reply.add_argument("--mode", choices=("watch", "fast", "exact"), help=_MODES)
+    reply.add_argument("--gamma", metavar="auto|N", type=_auto_or(_whole(0)), help="tokens to draft a round")
+    reply.add_argument("--rule", choices=("block", "token", "match"), help="how drafted tokens are verified")
+    reply.add_argument("--temp", metavar="T", type=_number(0), help="temperature; 0 is greedy (default 0.7)")
+    reply.add_argument("--top-k", metavar="K", type=_whole(0), help="keep the K most likely; 0: all (default 40)")
+    reply.add_argument("--top-p", metavar="P", type=_number(0, 1), help="keep this share of the mass (default 0.95)")
+    reply.add_argument("--min-p", metavar="P", type=_number(0, 1), help="drop below P times the largest (default 0.05)")
+    reply.add_argument("--repeat-penalty", metavar="X", type=_number(0, above=True), help="1 is none (default)")
+    reply.add_argument("--seed", metavar="N", type=_whole(0), help="makes a reply repeatable for a fixed γ and drafter")
+    reply.add_argument("--max-tokens", metavar="N", type=_whole(1), help="the longest reply")
+    reply.add_argument("--system", metavar="TEXT|@FILE", type=text_or_file, help="the system message")
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def whole_number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is below {least}")
+        return value
+
+    return whole_number
+
+
+def _number(least: float, most: float | None = None, above: bool = False) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        value = float(text)
+        # written so that NaN, which compares as false, is refused too
+        if not (value > least if above else value >= least) or not value <= (most if most is not None else 1e9):
+            limits = (
+                f"above {least}" if above else f"{least} or more" if most is None else f"between {least} and {most}"
+            )
+            raise argparse.ArgumentTypeError(f"{text} is not {limits}")
+        return value
+
+    return number
+
+
+def _auto_or(number: Callable[[str], int]) -> Callable[[str], int | None]:
+    def auto_or_number(text: str) -> int | None:
+        return None if text == "auto" else number(text)
+
+    return auto_or_number
+
+
+def text_or_file(text: str) -> str:
+    """The text itself, or what stands in the file where it begins with ``@``."""
+    if not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise argparse.ArgumentTypeError(f"cannot read {text[1:]}: {problem}") from None
