@@ -32,7 +32,7 @@ _LONGEST_LINE = 2**26
 _TITLE_LENGTH = 60
 _TITLE_BYTES = 2**18
 _CHUNK = 2**20
-_QUESTION = b'{"event": "message", "role": "user"'
+_QUESTION = b'{"event":"message","role":"user"'
 _EVENTS = {"prefill", "plain_speed", "round", "finished"}
 
 

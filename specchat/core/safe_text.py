@@ -59,6 +59,8 @@ def safe_pieces(pieces: Sequence[str], *, keep_newlines: bool = True, keep_tabs:
     Joined, the result is the safe text of the pieces joined: an emoji that tokens cut at its joiners stays whole.
     """
     text = "".join(pieces)
+    if text.isascii() and text.isprintable():
+        return list(pieces)
     kept = ("\n" if keep_newlines else "") + ("\t" if keep_tabs else "")
     if not (_SUSPECT.search(text) or (not keep_newlines and "\n" in text) or (not keep_tabs and "\t" in text)):
         return list(pieces)
@@ -78,7 +80,7 @@ def safe_json(line: str) -> str:
     Args:
         line: valid JSON, so that control characters can stand in it as escapes only.
     """
-    if not _SUSPECT.search(line):
+    if (line.isascii() and line.isprintable()) or not _SUSPECT.search(line):
         return line
     return _UNSAFE.sub(_json_escape, line)
 

@@ -348,7 +348,7 @@ def test_a_damaged_message_does_not_take_the_rest_with_it(chat, path, which):
     for question in ("one?", "two?"):
         chat.ask(question)
     lines = path.read_bytes().splitlines(keepends=True)
-    damaged = [i for i, line in enumerate(lines) if b'"event": "message"' in line][which]
+    damaged = [i for i, line in enumerate(lines) if b'"event":"message"' in line][which]
     lines[damaged] = lines[damaged][:30] + b"\n"
     path.write_bytes(b"".join(lines))
     record = read_record(path)
@@ -415,14 +415,14 @@ def test_what_is_no_record_is_an_error(path, data):
 
 def test_a_record_of_a_newer_specchat_says_so(chat, path):
     chat.ask("one?")
-    path.write_bytes(path.read_bytes().replace(b'"format": 1', b'"format": 2, "pair": 5'))
+    path.write_bytes(path.read_bytes().replace(b'"format":1', b'"format":2,"pair":5'))
     with pytest.raises(RecordError, match="newer specchat"):
         read_record(path)
 
 
 def test_keys_that_a_newer_specchat_adds_are_ignored(chat, path):
     chat.ask("one?", speculative_reply())
-    path.write_bytes(path.read_bytes().replace(b'{"event": ', b'{"new": [1], "event": '))
+    path.write_bytes(path.read_bytes().replace(b'{"event":', b'{"new": [1], "event":'))
     same(read_record(path), chat.conversation)
 
 
