@@ -61,6 +61,11 @@ def find_paths() -> Paths:
     )
 
 
+def models_folder() -> Path:
+    """The folder that models are fetched into."""
+    return find_paths().models
+
+
 _Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -82,7 +87,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     top_p: _Share | None = None
     min_p: _Share | None = None
     repeat_penalty: Annotated[float, msgspec.Meta(gt=0, le=100)] | None = None
-    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 63)] | None = None
+    seed: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] | None = None
     max_tokens: _Count | None = None
     ctx: _Count | None = None
     gpu_layers: Literal["auto"] | Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None

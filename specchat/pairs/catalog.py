@@ -200,8 +200,14 @@ def load_catalog(own: Path | None = None, built_in: Path | None = None) -> Catal
     pairs = {key: _entry(key, Pair, "pairs", layers) for key in _keys("pairs", layers)}
     for pair in pairs.values():
         _check_references(pair, models, _origin("pairs", pair.key, layers))
+    earlier: dict[str, Model] = {}
     for model in models.values():
-        _check_shared_file(model, models.values(), _origin("models", model.key, layers))
+        other = earlier.setdefault(model.file.casefold(), model)
+        if model.file and (model.file, model.sha256, model.size) != (other.file, other.sha256, other.size):
+            message = (
+                f"{_origin('models', model.key, layers)}: models.{model.key} has the file name of models.{other.key}."
+            )
+            raise ConfigError(message, "They would fetch over each other: give it another.")
     return Catalog(models, pairs)
 
 
@@ -278,15 +284,3 @@ def _check_references(pair: Pair, models: Mapping[str, Model], path: Path) -> No
             alike = nearest(name, models)
             hint = f'Did you mean "{alike}"?' if alike else f"Add [models.{name}] to that file."
             raise ConfigError(f'{path}: pairs.{pair.key}.{role}: there is no model "{name}".', hint)
-
-
-def _check_shared_file(model: Model, models: Iterable[Model], path: Path) -> None:
-    """Two models in one file would fetch over each other; also where the file system ignores case."""
-    for other in models:
-        if (
-            model.file
-            and model.file.casefold() == other.file.casefold()
-            and (model.file, model.sha256, model.size) != (other.file, other.sha256, other.size)
-        ):
-            message = f"{path}: models.{model.key} and models.{other.key} have the same file name, {model.file}."
-            raise ConfigError(message, "Give one of them another.")

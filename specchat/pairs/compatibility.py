@@ -29,7 +29,7 @@ class TokenTable(Protocol):
 
     @property
     def kind(self) -> str:
-        """The tokeniser's family, as GGUF names it: "gpt2" (byte pairs), "llama" (SentencePiece), …"""
+        """The tokeniser's family, as GGUF names it, such as "gpt2" (byte pairs) or "llama" (SentencePiece)."""
 
     @property
     def split(self) -> str | None:
@@ -116,11 +116,11 @@ def compare(target: TokenTable, draft: TokenTable) -> Compatibility:
     """Whether ``draft`` can propose tokens for ``target``."""
     if not target.tokens or not draft.tokens:
         return Compatibility(False, f"The {'draft' if target.tokens else 'target'} has no vocabulary.")
-    if target.kind != draft.kind:
-        reason = f"The target has a vocabulary of the kind {target.kind!r}, the draft one of the kind {draft.kind!r}."
-        return Compatibility(False, reason)
     common = min(len(target.tokens), len(draft.tokens))
     difference = _first_difference(target.tokens, draft.tokens, common)
+    if target.kind != draft.kind:
+        reason = f"The target has a vocabulary of the kind {target.kind!r}, the draft one of the kind {draft.kind!r}."
+        return Compatibility(False, reason, difference)
     if difference is not None:
         reason = (
             f"Token {difference.id} is {difference.target} for the target and {difference.draft} for the draft:"
@@ -133,12 +133,11 @@ def compare(target: TokenTable, draft: TokenTable) -> Compatibility:
 def _compare_rest(target: TokenTable, draft: TokenTable, common: int) -> Compatibility:
     """All ids that both have agree; what of those that one has more, and of the special ones?"""
     more = {"target": len(target.tokens) - common, "draft": len(draft.tokens) - common}
-    counts = {"target_only": more["target"], "draft_only": more["draft"]}
     real = {"target": _first_real(target, common), "draft": _first_real(draft, common)}
     for who in ("target", "draft"):
         if more[who] > MAX_SIZE_DIFFERENCE and real[who] is not None:
             reason = f"The {who} has {more[who]:,} tokens more, from {real[who]} on: their vocabularies differ."
-            return Compatibility(False, reason, **counts)
+            return Compatibility(False, reason, None, more["target"], more["draft"])
     notes = [
         f"Only the {who} has {more[who]:,} ids, among them the token {real[who]}."
         for who in ("target", "draft")
@@ -151,7 +150,7 @@ def _compare_rest(target: TokenTable, draft: TokenTable, common: int) -> Compati
         who = "target" if more["target"] else "draft"
         padding = " of padding" if real[who] is None else ""
         reason = f"Both have the same {common:,} tokens; the {who} has {more[who]:,} more ids{padding}."
-    return Compatibility(True, reason, notes=tuple(notes), **counts)
+    return Compatibility(True, reason, None, more["target"], more["draft"], tuple(notes))
 
 
 def _first_difference(target: Sequence[bytes], draft: Sequence[bytes], common: int) -> TokenDifference | None:

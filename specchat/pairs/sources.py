@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from specchat.backends.gguf_header import read_header
@@ -94,16 +94,20 @@ def _on_this_disk(job: Job) -> Path | None:
     found = find(model, job.folder)
     if found is not None:
         return found
-    own = [job.folder / name for name in model.files]
-    candidates = [own] if all(path.is_file() for path in own) else []
-    if model.hub is not None:
-        candidates += filter(None, [hub.cached(model.hub, model.files, model.revision)])
-    for paths in candidates:
+    for paths in _candidates(model, job.folder):
         try:
             return _accept(job, [(path, model.sha256) for path in paths])
         except HashMismatchError:
             continue  # another version of the file in the hub's cache, or one that was damaged: fetched anew
     return None
+
+
+def _candidates(model: Model, folder: Path) -> Iterator[list[Path]]:
+    own = [folder / name for name in model.files]
+    if all(path.is_file() for path in own):
+        yield own
+    if model.hub is not None and (cached := hub.cached(model.hub, model.files, model.revision)):
+        yield cached
 
 
 def _accept(job: Job, files: list[tuple[Path, str | None]]) -> Path:
