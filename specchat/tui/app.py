@@ -1,0 +1,92 @@
+"""The application: themes, the engine's life, and the screens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.theme import Theme
+
+from specchat.chat.conversation import Conversation
+from specchat.core.settings import ReplySettings
+from specchat.engine.interface import Engine, Load
+from specchat.tui.live_chat import LiveChat
+from specchat.tui.pair_shelf import PairShelf
+from specchat.tui.palette import SlashCommands
+from specchat.tui.screens.chat import ChatScreen
+from specchat.tui.theme import DARK, LIGHT, missing_variables
+
+
+class SpecchatApp(App[None]):
+    """specchat's terminal screen.
+
+    It paints before anything is loaded; the models load while one can type already.
+
+    Args:
+        engine_factory: makes the engine; called once, and closed at the end.
+        pairs: the pairs that there are.
+        pair: the key of the pair to begin with; None shows the list of pairs.
+        settings: of the first reply.
+        load: how to load (context, layers, threads, devices); its target and draft are set by the pair.
+        conversation: an earlier chat to go on with.
+        theme: "specchat-dark", "specchat-light", or the name of any Textual theme.
+        cursor_blink: False holds the picture still, for snapshots.
+    """
+
+    TITLE = "specchat"
+    CSS_PATH = "specchat.tcss"
+    COMMANDS = App.COMMANDS | {SlashCommands}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "quit", priority=True, show=False),
+        Binding("ctrl+c", "interrupt", "copy, stop, quit", priority=True, show=False, system=True),
+    ]
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012 - as Textual declares it
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-medium"), (34, "-tall")]  # noqa: RUF012 - as Textual declares it
+
+    def __init__(
+        self,
+        engine_factory: Callable[[], Engine],
+        pairs: PairShelf,
+        pair: str | None,
+        settings: ReplySettings | None = None,
+        load: Load | None = None,
+        conversation: Conversation | None = None,
+        theme: str = DARK.name,
+        cursor_blink: bool = True,
+    ) -> None:
+        # under NO_COLOR Textual would turn colours into greys unless native colours are allowed
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.theme = theme
+        self.engine = engine_factory()
+        self.pairs = pairs
+        self.first_pair = pair
+        self.load_options = load or Load(target="")
+        self.cursor_blink = cursor_blink
+        self.chat = LiveChat(self.engine, conversation or Conversation(), settings or ReplySettings())
+
+    def get_default_screen(self) -> Screen[None]:
+        """The chat."""
+        return ChatScreen(self.chat, self.pairs, self.first_pair, self.load_options, self.cursor_blink)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """The fates' colours, for themes that know nothing of them."""
+        theme: Theme = self.current_theme
+        return missing_variables(theme)
+
+    def action_interrupt(self) -> None:
+        """Ctrl+C: copies the selection or stops; a second one quits."""
+        screen = self.screen
+        if isinstance(screen, ChatScreen):
+            screen.interrupt()
+        else:
+            self.exit()
+
+    def on_unmount(self) -> None:
+        """Ends the engine with the screen."""
+        self.engine.close()

@@ -1,0 +1,273 @@
+"""What the transcript consists of: questions, replies, notices. Each knows its source and typesets itself.
+
+A reply keeps its rounds and numbers its tokens, shown or not, in the order in which they happened; lines are made
+from them and can be made again for another width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from specchat.core.events import CommittedToken, DraftedToken, Fate, Round
+from specchat.core.fate_style import worst
+from specchat.core.safe_text import safe_text
+from specchat.tui.typesetting import Line, Piece, Typesetter, joins_previous, pieces_of
+
+QUESTION_MARK = Piece("> ", 2, "", "question-mark")
+_INDENT = Piece("  ", 2, "", "question")
+_MARKED_SPACES = {" ": "␣", "\n": "⏎"}
+_UNMARKED = (Fate.ACCEPTED, Fate.PLAIN)
+
+
+class Block:
+    """A part of the transcript that stands on lines of its own."""
+
+    def __init__(self) -> None:
+        self.width = 0
+        self._body = Typesetter(1)
+        self._closing: list[Line] = []
+
+    @property
+    def height(self) -> int:
+        """How many lines it takes."""
+        return self._body.height + len(self._closing)
+
+    def line(self, index: int) -> Line:
+        """One of its lines."""
+        body = self._body.height
+        return self._body.lines[index] if index < body else self._closing[index - body]
+
+    def typeset(self, width: int) -> None:
+        """Makes the lines for a width, if they are not there yet."""
+        if width != self.width:
+            self.width = width
+            self._typeset()
+
+    def place_of(self, line: int) -> int:
+        """Where a line begins, as a count of characters that does not depend on the width."""
+        return sum(len(each.copied()) for each in self._body.lines[:line])
+
+    def line_at(self, place: int) -> int:
+        """The line on which that place is."""
+        for index, each in enumerate(self._body.lines):
+            place -= len(each.copied())
+            if place < 0:
+                return index
+        return max(0, self.height - 1)
+
+    def _typeset(self) -> None:
+        raise NotImplementedError
+
+
+class Question(Block):
+    """What a person said. ``waiting`` is a word on why it has not been answered yet, empty otherwise."""
+
+    def __init__(self, text: str, waiting: str = "") -> None:
+        super().__init__()
+        self.text = text
+        self.waiting = waiting
+
+    def _typeset(self) -> None:
+        self._body = Typesetter(self.width, indent=_INDENT)
+        self._body.add(QUESTION_MARK)
+        self._body.extend(pieces_of(self.text, "question"))
+        self._closing = []
+        if self.waiting:
+            closing = Typesetter(self.width, indent=_INDENT)
+            closing.extend([_INDENT, *_decoration(self.waiting, "dim")])
+            self._closing = closing.lines
+
+    def answer(self) -> None:
+        """It does not wait any longer."""
+        self.waiting, self.width = "", 0
+
+
+class Notice(Block):
+    """A message of specchat itself: what happened, and what to do."""
+
+    def __init__(self, kind: Literal["info", "warning", "error"], message: str, next_step: str = "") -> None:
+        super().__init__()
+        self.kind = kind
+        self.message = message
+        self.next_step = next_step
+
+    def _typeset(self) -> None:
+        self._body = Typesetter(self.width, indent=_INDENT)
+        self._body.add(Piece("! " if self.kind == "error" else "· ", 2, "", self.kind))
+        self._body.extend(pieces_of(self.message, self.kind))
+        self._closing = []
+        if self.next_step:
+            closing = Typesetter(self.width, indent=_INDENT)
+            closing.add(Piece("→ ", 2, "", self.kind))
+            closing.extend(pieces_of(self.next_step, "next-step"))
+            self._closing = closing.lines
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPlace:
+    """Which token of a reply: its round, and its place among the round's drafted or committed tokens."""
+
+    round: int
+    place: int
+    rejected: bool
+
+
+class Reply(Block):
+    """A reply, token by token, with its figures below it.
+
+    ``before`` is text of the reply that no round wrote: an edited beginning that is being continued.
+    """
+
+    def __init__(self, before: str = "", show_rejected: bool = False) -> None:
+        super().__init__()
+        self.before = before
+        self.rounds: list[Round] = []
+        self.tokens: list[TokenPlace] = []
+        self.tail = ""
+        self.figures = ""
+        self.show_rejected = show_rejected
+        self._incomplete: tuple[int, Fate] | None = None  # a character that is not whole yet: first token, worst fate
+
+    def add(self, event: Round) -> None:
+        """Appends a round's tokens."""
+        self.rounds.append(event)
+        first = len(self.tokens)
+        self.tokens += places_of(event, len(self.rounds) - 1)
+        if self.width:
+            for index in range(first, len(self.tokens)):
+                self._add_token(index)
+
+    def finish(self, tail: str, figures: str) -> None:
+        """The reply is over: what was held back, and its figures in one sentence."""
+        self.tail, self.figures = tail, figures
+        if self.width:
+            self._close()
+
+    def reopen(self) -> None:
+        """The reply goes on after all: a character that was cut off will be written whole."""
+        self.tail, self.figures, self.width = "", "", 0
+
+    def show(self, rejected: bool) -> None:
+        """Shows or hides the rejected tokens in the text."""
+        if rejected != self.show_rejected:
+            self.show_rejected, self.width = rejected, 0
+
+    def token(self, index: int) -> CommittedToken | DraftedToken:
+        """The token of that number."""
+        place = self.tokens[index]
+        tokens = self.rounds[place.round].drafted if place.rejected else self.rounds[place.round].committed
+        return tokens[place.place]
+
+    def is_visible(self, index: int) -> bool:
+        """Whether that token is among those that are shown."""
+        return self.show_rejected or not self.tokens[index].rejected
+
+    def lines_of(self, token: int) -> tuple[int, int]:
+        """The first and the last line on which that token stands; the lines must be made."""
+        low, high = 0, self._body.height
+        while low < high:
+            middle = (low + high) // 2
+            last = self._last_token(middle)
+            low, high = (middle + 1, high) if last < token else (low, middle)
+        first = min(low, max(0, self._body.height - 1))
+        end = first
+        while end + 1 < self._body.height and (on := self._body.lines[end + 1].tokens) and on[0] <= token:
+            end += 1
+        return first, end
+
+    def sharing(self, token: int) -> range:
+        """The tokens that make one glyph together with this one; the token alone where there are none."""
+        first, last = self.lines_of(token)
+        for line in self._body.lines[first : last + 1]:
+            for piece in line.pieces:
+                if piece.first < piece.last and piece.first <= token <= piece.last:
+                    return range(piece.first, piece.last + 1)
+        return range(token, token + 1)
+
+    def _last_token(self, line: int) -> int:
+        while line >= 0:
+            if tokens := self._body.lines[line].tokens:
+                return tokens[1]
+            line -= 1
+        return -1
+
+    # --- making lines -------------------------------------------------------------------------------------------------
+
+    def _typeset(self) -> None:
+        self._body = Typesetter(self.width)
+        self._closing = []
+        self._incomplete = None
+        self._body.extend(pieces_of(self.before, Fate.PLAIN))
+        for index in range(len(self.tokens)):
+            self._add_token(index)
+        self._close()
+
+    def _close(self) -> None:
+        if self.tail:
+            self._add_text(self.tail, Fate.PLAIN, len(self.tokens) - 1)
+        self._closing = []
+        if self.figures:
+            closing = Typesetter(self.width)
+            closing.extend(_decoration(self.figures, "figures"))
+            self._closing = closing.lines
+
+    def _add_token(self, index: int) -> None:
+        token = self.token(index)
+        if token.fate is Fate.REJECTED:
+            if self.show_rejected:
+                self._body.extend(_rejected_pieces(token, index))
+        elif token.text:
+            self._add_text(token.text, token.fate, index)
+        elif token.bytes:
+            first, fate = self._incomplete or (index, token.fate)
+            self._incomplete = first, worst(fate, token.fate)
+
+    def _add_text(self, text: str, fate: Fate, index: int) -> None:
+        if fate not in _UNMARKED and (text == " " or not text.strip("\n")):
+            for character in text:
+                self._body.add(Piece(_MARKED_SPACES[character], 1, character, fate, index, index, whole=True))
+            return
+        first, look = self._incomplete or (index, fate)
+        self._incomplete = None
+        if joins_previous(text, self._body.last_shown) and (glyph := self._body.pop_glyph()) is not None:
+            text, first, look = glyph.copy + text, glyph.first, worst(look, Fate(glyph.look))
+        pieces = pieces_of(text, fate, index)
+        if first != index and (shared := next(pieces, None)) is not None:
+            self._body.add(shared._replace(first=first, look=worst(look, fate)))
+        self._body.extend(pieces)
+
+
+def places_of(event: Round, number: int) -> list[TokenPlace]:
+    """The tokens of a round in the order in which they are shown: a rejected one before what replaced it."""
+    rejected = [
+        TokenPlace(number, place, rejected=True)
+        for place, token in enumerate(event.drafted)
+        if token.fate is Fate.REJECTED
+    ]
+    places: list[TokenPlace] = []
+    for place, token in enumerate(event.committed):
+        if token.fate is not Fate.ACCEPTED:
+            places += rejected
+            rejected = []
+        places.append(TokenPlace(number, place, rejected=False))
+    return places + rejected
+
+
+def _rejected_pieces(token: CommittedToken | DraftedToken, index: int) -> Iterator[Piece]:
+    """A refused token between its marks, on one line; no part of a copy."""
+    text = safe_text(token.text, keep_newlines=False, keep_tabs=False)
+    if not text.strip(" "):
+        text = "␣" * len(text) or token.bytes.hex(" ").upper()
+    word = text.lstrip(" ")
+    if spaces := len(text) - len(word):
+        yield Piece(" " * spaces, spaces, "", Fate.PLAIN, index, index)
+    for piece in pieces_of(f"×{word}×", Fate.REJECTED, index):
+        yield piece._replace(copy="")
+
+
+def _decoration(text: str, look: str) -> Iterator[Piece]:
+    """Pieces that are shown but are no part of what was said: they are not copied with it."""
+    for piece in pieces_of(text, look):
+        yield piece._replace(copy="")

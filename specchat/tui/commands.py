@@ -1,0 +1,122 @@
+"""The commands that begin with a slash: their names, what they take, and how what was typed is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from specchat.core.sampling import SamplingParams
+from specchat.core.settings import Mode, ReplySettings, Rule
+from specchat.errors import UsageError
+
+DRAFTERS = ("none", "draft", "ngram")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A slash command. ``takes`` is how its argument is written; empty where it has none."""
+
+    name: str
+    takes: str
+    summary: str
+
+
+COMMANDS: dict[str, Command] = {
+    command.name: command
+    for command in (
+        Command("mode", "watch|fast|exact", "draft always; never slower than plain; the bits of plain"),
+        Command("gamma", "N|auto", "how many tokens are drafted a round"),
+        Command("draft", "none|draft|ngram", "what drafts: nothing, the draft model, the text so far"),
+        Command("rule", "token|block|match", "how drafted tokens are verified"),
+        Command("temp", "T", "temperature; 0 always takes the most likely token"),
+        Command("top-k", "K", "keep the K most likely tokens; 0 keeps all"),
+        Command("top-p", "P", "keep the most likely tokens that together have this share"),
+        Command("min-p", "P", "drop tokens below this share of the most likely one"),
+        Command("seed", "N|none", "makes a reply repeatable for a fixed γ and drafter"),
+        Command("max-tokens", "N|none", "the longest reply"),
+        Command("system", "TEXT", "the system message; without text it is removed"),
+        Command("regenerate", "", "answer the last question once more"),
+        Command("continue", "", "go on with a reply that was cut"),
+        Command("edit", "", "take the last question back into the prompt; what followed stays as a branch"),
+        Command("delete", "", "delete the last question and its answers"),
+        Command("new", "", "begin a new chat"),
+        Command("copy", "", "copy the last reply"),
+        Command("pair", "NAME", "chat with another pair; without a name: choose from a list"),
+        Command("load", "", "load the pair again"),
+        Command("help", "", "all keys and commands"),
+        Command("quit", "", "leave specchat"),
+    )
+}
+
+
+def read_command(text: str) -> tuple[Command, str]:
+    """The command that was typed, and its argument.
+
+    Raises:
+        UsageError: there is no such command; it names the nearest.
+    """
+    name, _, argument = text[1:].strip().partition(" ")
+    command = COMMANDS.get(name)
+    if command is None:
+        alike = get_close_matches(name, COMMANDS, n=1, cutoff=0.4)
+        hint = f"Did you mean /{alike[0]}?" if alike else "/help lists all commands."
+        raise UsageError(f"There is no command /{name}.", hint)
+    if argument and not command.takes:
+        raise UsageError(f"/{name} takes nothing after it.", f"Type /{name} alone.")
+    return command, argument.strip()
+
+
+def changed_settings(command: Command, argument: str, settings: ReplySettings) -> ReplySettings | None:
+    """The settings that a command makes of these; None where the command changes no setting.
+
+    Raises:
+        UsageError: the argument is missing or makes no sense.
+    """
+    readers: dict[str, Callable[[], ReplySettings]] = {
+        "mode": lambda: replace(settings, mode=_one_of(command, argument, get_args(Mode))),
+        "rule": lambda: replace(settings, rule=_one_of(command, argument, get_args(Rule))),
+        "draft": lambda: replace(settings, drafter=_one_of(command, argument, DRAFTERS)),
+        "gamma": lambda: replace(settings, num_draft_tokens=_number(command, argument, int, 0, 64, or_word="auto")),
+        "seed": lambda: replace(settings, seed=_number(command, argument, int, 0, 2**63, or_word="none")),
+        "max-tokens": lambda: replace(settings, max_tokens=_number(command, argument, int, 1, 2**31, or_word="none")),
+        "temp": lambda: _sampling(settings, temperature=_number(command, argument, float, 0, 100)),
+        "top-k": lambda: _sampling(settings, top_k=_number(command, argument, int, 0, 2**31)),
+        "top-p": lambda: _sampling(settings, top_p=_number(command, argument, float, 0, 1)),
+        "min-p": lambda: _sampling(settings, min_p=_number(command, argument, float, 0, 1)),
+    }
+    reader = readers.get(command.name)
+    return reader() if reader is not None else None
+
+
+def _sampling(settings: ReplySettings, **values: Any) -> ReplySettings:
+    sampling: SamplingParams = replace(settings.sampling, **values)
+    return replace(settings, sampling=sampling)
+
+
+def _one_of(command: Command, argument: str, choices: tuple[str, ...]) -> Any:
+    if argument not in choices:
+        raise _wrong(command, argument)
+    return argument
+
+
+def _number(command: Command, argument: str, kind: type, least: float, most: float, or_word: str = "") -> Any:
+    if or_word and argument == or_word:
+        return None
+    try:
+        value = kind(argument)
+    except ValueError:
+        raise _wrong(command, argument) from None
+    if not least <= value <= most:  # also false for NaN
+        raise UsageError(f"/{command.name} {argument}: that is not between {least:g} and {most:g}.", _form(command))
+    return value
+
+
+def _wrong(command: Command, argument: str) -> UsageError:
+    said = f"/{command.name} cannot be {argument}." if argument else f"/{command.name} needs a value."
+    return UsageError(said, _form(command))
+
+
+def _form(command: Command) -> str:
+    return f"Write /{command.name} {command.takes}."

@@ -1,0 +1,377 @@
+"""The chat screen: what the engine says is folded into the widgets thirty times a second; nothing here waits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import monotonic
+from typing import ClassVar, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.widgets import Footer, Static, TextArea
+
+from specchat.chat.conversation import Message
+from specchat.core.events import Finished, Round
+from specchat.core.stats import ReplyStats
+from specchat.engine.interface import Load
+from specchat.tui.blocks import Notice, Question, Reply
+from specchat.tui.clipboard import copy_with_program
+from specchat.tui.commands import COMMANDS, Command
+from specchat.tui.figures import draft_length_text, reply_figures
+from specchat.tui.live_chat import (
+    LiveChat,
+    Occurrence,
+    PairLoaded,
+    ReplyBegan,
+    ReplyEnded,
+    WentWrong,
+    Wrote,
+)
+from specchat.tui.pair_shelf import Fetch, PairFiles, PairShelf
+from specchat.tui.screens.chat_commands import ChatCommands
+from specchat.tui.state import state_of
+from specchat.tui.widgets.chat_pane import ChatPane
+from specchat.tui.widgets.inspector import Inspector
+from specchat.tui.widgets.now_panel import NowPanel, one_line
+from specchat.tui.widgets.prompt import Prompt
+from specchat.tui.widgets.rounds import RoundsView
+from specchat.tui.widgets.status import StateLine, StatusLine
+from specchat.tui.widgets.transcript import Transcript
+
+_FRAME = 1 / 30
+_FRAMES_A_FIGURE = 6  # figures change five times a second: more could not be read
+_QUIT_SECONDS = 3.0  # how long the first Ctrl+C is remembered
+
+
+class ChatScreen(Screen[None]):
+    """One chat."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "escape", "stop"),
+        Binding("f2", "next_mode", "mode"),
+        Binding("f3", "toggle_rounds", "rounds", show=False),
+        Binding("f1", "help", "help"),
+        Binding("ctrl+r", "load_again", "load again", show=False),
+    ]
+
+    def __init__(
+        self, chat: LiveChat, pairs: PairShelf, first_pair: str | None, load_options: Load, cursor_blink: bool = True
+    ) -> None:
+        super().__init__()
+        self._cursor_blink = cursor_blink
+        self.chat = chat
+        self.pairs = pairs
+        self.first_pair = first_pair
+        self.load_options = load_options
+        self.stats = ReplyStats()
+        self.fetch: Fetch | None = None
+        self.pair_name = ""
+        self.commands = ChatCommands(self)
+        self._why = ""
+        self._reply: Reply | None = None
+        self._waiting: list[Question] = []
+        self._frame = 0
+        self._interrupted_at = -_QUIT_SECONDS
+
+    def compose(self) -> ComposeResult:
+        """Status, chat and figures, what is going on, prompt, keys."""
+        yield StatusLine(id="status")
+        with Horizontal(id="main"):
+            with Vertical(id="left"):
+                yield ChatPane(id="chat")
+                yield RoundsView(id="rounds")
+            yield NowPanel(id="now")
+        yield Inspector(id="inspector")
+        yield Static(id="folded")
+        yield StateLine(id="state")
+        yield Prompt(id="prompt", cursor_blink=self._cursor_blink)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Paints first, and begins to load after that."""
+        self.pane = self.query_one(ChatPane)
+        self.prompt = self.query_one(Prompt)
+        self.query_one(Inspector).display = False
+        self.prompt.focus()
+        self.show_conversation()
+        self.set_interval(_FRAME, self.pump)
+        self.call_after_refresh(self._open_first_pair)
+
+    def _open_first_pair(self) -> None:
+        if self.first_pair is None:
+            self.commands.choose_pair()
+        else:
+            self.open_pair(self.first_pair)
+
+    # --- pairs ----------------------------------------------------------------------------------------------------
+
+    def open_pair(self, key: str) -> None:
+        """Fetches what is missing of a pair, and loads it."""
+        self.pair_name = self.pairs.name(key)
+        self.chat.pair = self.pair_name
+        files = self.pairs.files(key)
+        if files is not None:
+            self._load(files)
+        else:
+            self.fetch = Fetch(self.pairs, key)
+            self.fetch.start()
+        self._show_figures()
+
+    def _load(self, files: PairFiles) -> None:
+        exact = self.chat.settings.mode == "exact"
+        self.chat.load(replace(self.load_options, target=files.target, draft=files.draft, exact=exact))
+
+    def action_load_again(self) -> None:
+        """Loads the pair again, or goes on fetching it."""
+        if self.chat.is_busy or (self.fetch is not None and not self.fetch.is_over):
+            return
+        if self.fetch is not None and self.fetch.error is not None:
+            self.open_pair(self.fetch.key)
+        elif self.chat.can_load_again:
+            self.chat.load_again(exact=self.chat.settings.mode == "exact")
+
+    def _look_at_fetch(self) -> None:
+        fetch = self.fetch
+        if fetch is None or not fetch.is_over:
+            return
+        if fetch.files is not None:
+            self.fetch = None
+            self._load(fetch.files)
+        elif fetch.error is not None and not fetch.is_told:
+            fetch.is_told = True
+            self.say("error", fetch.error.message, fetch.error.next_step)
+
+    # --- every frame ----------------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Takes what has happened since the last frame, and shows it."""
+        happened = self.chat.pump()
+        for occurrence in happened:
+            self._take(occurrence)
+        if self._reply is not None and happened:
+            self.pane.transcript.flush(self._reply)
+        self._look_at_fetch()
+        self._frame += 1
+        if self._frame % _FRAMES_A_FIGURE == 0 or any(not isinstance(each, Wrote) for each in happened):
+            self._show_figures()
+
+    def _take(self, occurrence: Occurrence) -> None:
+        match occurrence:
+            case PairLoaded(loaded):
+                self._why = ""
+                for note in loaded.notes:
+                    self.say("info", note)
+            case ReplyBegan():
+                self._begin_reply(occurrence)
+            case Wrote(event):
+                self.stats.add(event)
+                if isinstance(event, Round):
+                    self._why = event.why or self._why
+                    if self._reply is not None:
+                        self._reply.add(event)
+            case ReplyEnded(message, finished):
+                self._end_reply(message, finished)
+            case WentWrong(message, next_step, died):
+                self.say("error", message, next_step if not died else f"{next_step} Ctrl+R does.".strip())
+
+    def _begin_reply(self, began: ReplyBegan) -> None:
+        if began.question is not None and self._waiting:
+            question = self._waiting.pop(0)
+            question.answer()
+            self.pane.transcript.changed(question)
+        plain = self.stats.plain
+        self.stats = ReplyStats()
+        self.stats.plain = plain  # the baseline of this chat, until a newer one comes
+        if self._reply is None:
+            self._reply = Reply()
+            self.pane.transcript.add(self._reply)
+
+    def _end_reply(self, message: Message | None, finished: Finished | None) -> None:
+        reply, self._reply = self._reply, None
+        if reply is None:
+            return
+        if finished is not None:
+            self.stats.add(finished)
+            figures = reply_figures(finished, self.chat.settings, self.stats.total, self.pair_name)
+            reply.finish(finished.tail, figures)
+        else:
+            reply.finish("", "cut: the engine stopped" if message is not None else "")
+        self.pane.transcript.changed(reply)
+
+    def continue_reply(self) -> None:
+        """The next reply goes on in the last one's place."""
+        blocks = self.pane.transcript.index.blocks
+        self._reply = next((block for block in reversed(blocks) if isinstance(block, Reply)), None)
+        if self._reply is not None:
+            self._reply.reopen()
+            self.pane.transcript.changed(self._reply)
+
+    def _show_figures(self) -> None:
+        settings = self.chat.settings
+        items = [
+            ("", settings.mode),
+            ("γ", draft_length_text(settings, self.stats.window)),
+            ("T", f"{settings.sampling.temperature:g}"),
+            ("", settings.rule),
+        ]
+        if settings.drafter != "draft":
+            items.insert(2, ("draft", settings.drafter))
+        loaded = self.chat.loaded
+        context = (self.chat.context_used, loaded.n_ctx) if loaded is not None else None
+        self.query_one(StatusLine).show(self.pair_name or "no pair", items, context)
+        self.query_one(NowPanel).show(self.stats)
+        self.query_one("#folded", Static).update(one_line(self.stats))
+        self.query_one(RoundsView).show(self.stats.recent)
+        if not self._hint():
+            self.query_one(StateLine).show(*state_of(self.chat, self.stats, self._why, self.fetch))
+
+    # --- what is said ---------------------------------------------------------------------------------------------
+
+    def say(self, kind: Literal["info", "warning", "error"], message: str, next_step: str = "") -> None:
+        """A notice in the chat."""
+        self.pane.transcript.add(Notice(kind, message, next_step))
+
+    def show_conversation(self) -> None:
+        """Shows the current branch from its beginning."""
+        self.pane.show_conversation(self.chat.conversation)
+        self._waiting = []
+
+    @on(Prompt.Sent)
+    def _sent(self, event: Prompt.Sent) -> None:
+        text = event.text
+        if text.startswith("/") and not text.startswith("//") and "\n" not in text:
+            if not self.commands.run(text):
+                self.prompt.set_text(text)
+            return
+        self.send(text.removeprefix("/") if text.startswith("//") else text)
+
+    def send(self, text: str) -> None:
+        """Sends a message, or lets it wait."""
+        self.pane.show_tokens()
+        if self.commands.send_edited(text):
+            return
+        sent = self.chat.ask(text)
+        question = Question(text, "" if sent else "waits until the model is ready")
+        if not sent:
+            self._waiting.append(question)
+        self.pane.transcript.add(question)
+        self.pane.transcript.to_end()
+        self.pump()
+
+    @on(Prompt.EditorFailed)
+    def _editor_failed(self, event: Prompt.EditorFailed) -> None:
+        self.say("error", f"The editor did not open: {event.reason}.", "Set EDITOR to the editor that you use.")
+
+    @on(TextArea.Changed, "#prompt")
+    def _prompt_changed(self) -> None:
+        self._show_figures()
+
+    def _hint(self) -> bool:
+        """While a command is typed, the state line says what it does."""
+        text = self.prompt.text
+        if not text.startswith("/") or "\n" in text or text.startswith("//"):
+            return False
+        name, space, _ = text[1:].partition(" ")
+        found = [each for each in COMMANDS.values() if (each.name == name if space else each.name.startswith(name))]
+        if not found:
+            return False
+        if len(found) == 1:
+            self.query_one(StateLine).show(f"/{found[0].name} {found[0].takes}".strip(), found[0].summary)
+        else:
+            self.query_one(StateLine).show("commands", "  ".join(f"/{command.name}" for command in found))
+        return True
+
+    def offer(self, command: Command) -> None:
+        """A command that was chosen in the palette: carried out, or put into the prompt where it takes something."""
+        if command.takes:
+            self.prompt.set_text(f"/{command.name} ")
+            self.prompt.focus()
+        else:
+            self.commands.run(f"/{command.name}")
+
+    # --- keys -----------------------------------------------------------------------------------------------------
+
+    def interrupt(self) -> None:
+        """Ctrl+C: copies the selection, or stops; a second one quits."""
+        selected = self.get_selected_text() or self.prompt.selected_text
+        now = monotonic()
+        if selected:
+            self.copy(selected)
+            self.clear_selection()
+        elif now - self._interrupted_at < _QUIT_SECONDS:
+            self.app.exit()
+        elif not self.stop():
+            self.notify("Ctrl+C once more quits", timeout=_QUIT_SECONDS)
+        self._interrupted_at = now
+
+    def stop(self) -> bool:
+        """Stops what is going on, and takes waiting messages back into the prompt; False where nothing is going on."""
+        fetching = self.fetch is not None and not self.fetch.is_over
+        if fetching and self.fetch is not None:
+            self.fetch.cancel()
+        busy = self.chat.is_busy or fetching
+        if busy:
+            self.chat.stop()
+            if (text := self.chat.take_back_waiting()) and not self.prompt.text:
+                self.prompt.set_text(text)
+            for question in self._waiting:
+                self.pane.transcript.remove_block(question)
+            self._waiting = []
+        return busy
+
+    def copy(self, text: str) -> None:
+        """Puts text on the clipboard, and says how."""
+        self.app.copy_to_clipboard(text)
+        program = copy_with_program(text)
+        how = f"with {program} and through the terminal" if program else "through the terminal (OSC 52)"
+        self.notify(f"{len(text)} characters copied {how}", timeout=2)
+
+    def action_escape(self) -> None:
+        """Stops; or closes the inspector; or goes back to the prompt."""
+        if self.stop():
+            return
+        if self.pane.transcript.cursor is not None:
+            self.pane.transcript.close_cursor()
+        elif not self.pane.show_tokens():
+            self.prompt.focus()
+
+    def action_run(self, command: str) -> None:
+        """Carries out a command, for keys."""
+        self.commands.run(command)
+
+    def action_type(self, text: str = "") -> None:
+        """Goes from the chat to the prompt, perhaps beginning a command there."""
+        if text:
+            self.prompt.set_text(text)
+        self.prompt.focus()
+
+    def action_look(self) -> None:
+        """Goes from the prompt to the chat."""
+        self.pane.focus_view()
+
+    @on(Transcript.CursorMoved)
+    def _cursor_moved(self, event: Transcript.CursorMoved) -> None:
+        self.query_one(Inspector).show(event.reply, event.token)
+
+    def action_next_mode(self) -> None:
+        """Goes from watch to fast to exact."""
+        modes = ("watch", "fast", "exact")
+        mode = modes[(modes.index(self.chat.settings.mode) + 1) % len(modes)]
+        self.commands.run(f"/mode {mode}")
+
+    def action_toggle_rounds(self) -> None:
+        """Shows or hides the rounds view."""
+        rounds = self.query_one(RoundsView)
+        rounds.display = not rounds.display
+
+    def action_help(self) -> None:
+        """All keys and commands."""
+        self.commands.run("/help")
+
+    def forget_reason(self) -> None:
+        """The settings have changed: what the engine said about the old ones does not hold any longer."""
+        self._why = ""
+        self._show_figures()

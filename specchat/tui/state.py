@@ -1,0 +1,64 @@
+"""The sentence that always says what is going on."""
+
+from __future__ import annotations
+
+from specchat.core.stats import ReplyStats
+from specchat.tui.charts import progress_bar
+from specchat.tui.figures import bytes_text, gain_sentence, seconds_text
+from specchat.tui.live_chat import LiveChat, Phase
+from specchat.tui.pair_shelf import Fetch
+
+State = tuple[str, str, str]
+"""A word or two, what there is to say about it, and a style."""
+
+
+def state_of(chat: LiveChat, stats: ReplyStats, why: str, fetch: Fetch | None) -> State:
+    """What to say now. ``why`` is the engine's own last sentence on the draft length."""
+    if fetch is not None and not fetch.is_over:
+        return "fetching", _fetch_sentence(fetch), "$warning"
+    match chat.phase:
+        case Phase.LOADING:
+            return "loading", f"{_load_sentence(chat)}. You can type meanwhile; Esc stops.", "$warning"
+        case Phase.EMPTY:
+            return "no model", "Ctrl+R loads the pair, /pair chooses another." if chat.can_load_again else "", "$error"
+        case Phase.READING:
+            return "reading", "the target reads the prompt. Esc stops.", "$warning"
+    return chat.settings.mode, _mode_sentence(chat, stats, why), "$primary"
+
+
+def _fetch_sentence(fetch: Fetch) -> str:
+    latest = fetch.latest
+    if latest is None:
+        return "asking where the files are. Esc cancels."
+    if not latest.total:
+        return f"{latest.model}: {latest.what}, {bytes_text(latest.done)}. Esc cancels."
+    share = latest.done / latest.total
+    parts = [f"{progress_bar(share, 16)} {share:.0%}, {bytes_text(latest.done)} of {bytes_text(latest.total)}"]
+    if rate := fetch.rate():
+        parts.append(f"{bytes_text(rate)}/s, {seconds_text((latest.total - latest.done) / rate)} left")
+    return f"{latest.model} {', '.join(parts)} ({latest.what}). Esc cancels."
+
+
+def _load_sentence(chat: LiveChat) -> str:
+    if not chat.load_fractions:
+        return "the models are being opened"
+    fractions = chat.load_fractions.items()
+    return ", ".join(f"{model} {progress_bar(fraction, 10)} {fraction:.0%}" for model, fraction in fractions)
+
+
+def _mode_sentence(chat: LiveChat, stats: ReplyStats, why: str) -> str:
+    mode = chat.settings.mode
+    if why:
+        return why.removeprefix(f"{mode}: ")
+    if chat.settings.drafter == "none":
+        return "drafting is off, /draft draft turns it on"
+    if chat.settings.drafter == "draft" and chat.loaded is not None and chat.loaded.draft is None:
+        return "no draft model, so there is no speculation; /draft ngram drafts from the text so far"
+    if mode == "exact":
+        return "at temperature 0 the same tokens as plain decoding"
+    if not stats.total.drafting_rounds:
+        return "drafts every round, so that there is something to see" if mode == "watch" else "never slower than plain"
+    if stats.speedup is None:
+        return "drafting; the plain speed to compare with is not known yet"
+    sentence = gain_sentence(stats.speedup)
+    return f"{sentence}, F2 for fast" if mode == "watch" and stats.speedup < 0.995 else sentence

@@ -1,0 +1,138 @@
+"""The chat itself: the token view, the reading view, and the legend below them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.widgets import ContentSwitcher
+
+from specchat.chat.conversation import Conversation, Message
+from specchat.core.events import Finished, Round
+from specchat.core.safe_text import safe_text
+from specchat.core.stats import ReplyStats
+from specchat.tui.blocks import Notice, Question, Reply
+from specchat.tui.figures import reply_figures
+from specchat.tui.widgets.status import Legend
+from specchat.tui.widgets.transcript import Transcript
+
+WELCOME = (
+    "A small draft model proposes tokens, the target checks them all in one pass, and every token that is kept "
+    "follows the target's own distribution. Each is shown in the colour of its fate."
+)
+FIRST_STEP = "Type a question. Tab walks through tokens, F1 shows all keys."
+
+
+class ChatPane(Vertical):
+    """The frame around the two views of a chat."""
+
+    BORDER_TITLE = "chat"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("r", "toggle_rejected", "rejected"),
+        Binding("v", "toggle_reading", "reading view"),
+        Binding("y", "screen.run('/copy')", "copy answer"),
+        Binding("f", "screen.run('/mode fast')", "fast", show=False),
+        Binding("end", "to_end", "end", show=False),
+        Binding("question_mark", "screen.help", "legend", key_display="?"),
+        Binding("tab", "screen.type", "type"),
+        Binding("slash", "screen.type('/')", "command", show=False),
+    ]
+
+    def compose(self) -> ComposeResult:
+        """Tokens and reading, one of which is shown."""
+        with ContentSwitcher(initial="transcript"):
+            yield Transcript(id="transcript")
+            yield VerticalScroll(id="reading")
+        yield Legend(id="legend")
+
+    def on_mount(self) -> None:
+        """Remembers the parts."""
+        self.transcript = self.query_one(Transcript)
+        self._conversation: Conversation | None = None
+
+    # --- what is shown --------------------------------------------------------------------------------------------
+
+    def show_conversation(self, conversation: Conversation) -> None:
+        """Shows the current branch of a conversation, from its beginning."""
+        self._conversation = conversation
+        self.transcript.clear()
+        if not conversation.messages:
+            self.transcript.add(Notice("info", WELCOME, FIRST_STEP))
+        for message in conversation.messages:
+            if message.role == "user":
+                self.transcript.add(Question(message.content))
+            else:
+                self.transcript.add(_reply_of(conversation, message))
+
+    def show_tokens(self) -> bool:
+        """Goes back from the reading view to the token view; False where it is there already."""
+        if not self.is_reading:
+            return False
+        self.query_one(ContentSwitcher).current = "transcript"
+        self.transcript.focus()
+        return True
+
+    def focus_view(self) -> None:
+        """Looks at the view that is shown."""
+        (self.query_one("#reading") if self.is_reading else self.transcript).focus()
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether the reading view is shown."""
+        return self.query_one(ContentSwitcher).current == "reading"
+
+    async def action_toggle_reading(self) -> None:
+        """Shows the chat as formatted text, or as tokens."""
+        if self.show_tokens() or self._conversation is None:
+            return
+        from textual.widgets import Markdown  # slow to import, and seldom wanted at the start
+
+        reading = self.query_one("#reading", VerticalScroll)
+        if not reading.children:
+            await reading.mount(Markdown(open_links=False))
+        await reading.query_one(Markdown).update(_markdown(self._conversation))
+        self.query_one(ContentSwitcher).current = "reading"
+        reading.focus()
+        reading.scroll_end(animate=False)
+
+    # --- keys -----------------------------------------------------------------------------------------------------
+
+    def action_toggle_rejected(self) -> None:
+        """Shows or hides rejected tokens."""
+        self.transcript.show(rejected=not self.transcript.show_rejected)
+
+    def action_to_end(self) -> None:
+        """Goes to the end, and follows it."""
+        self.transcript.to_end()
+
+    @on(Transcript.NewLines)
+    def _new_lines(self, event: Transcript.NewLines) -> None:
+        lines = "line" if event.count == 1 else "lines"
+        self.border_subtitle = f"↓ {event.count} new {lines}, End" if event.count else ""
+
+
+def _reply_of(conversation: Conversation, message: Message) -> Reply:
+    """A reply that was written before, as it looked then."""
+    events = conversation.events(message.id)
+    rounds = [event for event in events if isinstance(event, Round)]
+    reply = Reply(before="" if rounds else message.content)
+    stats = ReplyStats()
+    for event in events:
+        stats.add(event)
+        if isinstance(event, Round):
+            reply.add(event)
+    finished = message.finished
+    if isinstance(finished, Finished) and message.settings is not None:
+        reply.finish(finished.tail, reply_figures(finished, message.settings, stats.total, message.pair))
+    return reply
+
+
+def _markdown(conversation: Conversation) -> str:
+    parts = []
+    for message in conversation.messages:
+        text = safe_text(message.content)
+        parts.append("\n".join(f"> {line}" for line in text.split("\n")) if message.role == "user" else text)
+    return "\n\n".join(parts)

@@ -1,0 +1,157 @@
+"""What speculation brings now: the measured speedup first, then where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Digits, Static
+
+from specchat.core.events import Fate, Round
+from specchat.core.stats import WINDOW, ReplyStats, RoundTotals
+from specchat.tui.charts import bar, columns, grouped, stacked
+from specchat.tui.figures import break_even, usual_length
+
+_Part = tuple[str, str]
+_TIME_STYLES = {"draft": "$fate-accepted", "verify": "$fate-bonus", "sample": "$fate-resampled", "other": "$quiet"}
+_CHART_HEIGHT = 3
+_EMPTY: tuple[Sequence[_Part], ...] = (
+    (("What drafting brings", "bold"),),
+    (("stands here as soon as tokens come: the measured speedup against plain decoding on this machine.", "$quiet"),),
+    (("", ""),),
+    (("Then α, the share of drafted tokens that the target keeps, beside the α that breaks even;", "$quiet"),),
+    (("", ""),),
+    (("and where the time of a round goes.", "$quiet"),),
+)
+
+
+class NowPanel(Vertical):
+    """The figures of the reply that is being written, or of the last one."""
+
+    BORDER_TITLE = "now"
+
+    def compose(self) -> ComposeResult:
+        """The speedup in large digits, and everything else as text."""
+        yield Digits("", id="speedup")
+        yield Static(id="figures")
+
+    def show(self, stats: ReplyStats) -> None:
+        """Shows what is known by now."""
+        speedup, digits = stats.speedup, self.query_one(Digits)
+        digits.display = speedup is not None
+        if speedup is not None:
+            digits.update(f"{speedup:.2f}x")
+        width = max(12, self.query_one("#figures").size.width or 28)
+        lines = [Content.assemble(*line) for line in (_lines(stats, width) if stats.total.rounds else _EMPTY)]
+        self.query_one("#figures", Static).update(Content("\n").join(lines))
+
+
+def one_line(stats: ReplyStats) -> Content:
+    """The panel in one line, for narrow terminals."""
+    parts: list[_Part] = []
+    if stats.speedup is not None:
+        parts.append((f"{stats.speedup:.2f}×", "bold"))
+    if stats.tokens_per_second is not None:
+        parts.append((f"{stats.tokens_per_second:.1f} tok/s", ""))
+    parts.append((_plain_text(stats), "$quiet"))
+    if (rate := stats.window.acceptance_rate) is not None:
+        parts.append((f"α {rate:.2f}", ""))
+    if stats.total.tokens_per_round is not None:
+        parts.append((f"{stats.total.tokens_per_round:.2f} a round", ""))
+    return Content("  ").join([Content.styled(*part) for part in parts])
+
+
+def _plain_text(stats: ReplyStats) -> str:
+    return "plain speed not known yet" if stats.plain is None else f"plain {stats.plain.tokens_per_second:.1f}"
+
+
+def _lines(stats: ReplyStats, width: int) -> Iterator[Sequence[_Part]]:
+    speed = stats.tokens_per_second
+    yield [(f"{speed:.1f}" if speed is not None else "–", "bold"), (" tok/s", "$quiet")]
+    yield from _plain_lines(stats, width)
+    window = stats.window
+    yield [("", "")]
+    yield from _acceptance_lines(stats, window, width)
+    yield [("", "")]
+    yield from _round_lines(window)
+    if by_position := window.acceptance_by_position:
+        yield [("", "")]
+        yield [("accepted at position", "$quiet")]
+        yield from _position_lines(by_position, width)
+    yield [("", "")]
+    yield from _time_lines(window, width)
+
+
+def _plain_lines(stats: ReplyStats, width: int) -> Iterator[Sequence[_Part]]:
+    if stats.plain is None:
+        yield [("plain speed not known yet", "$quiet")]
+        yield [("", "")]
+        return
+    yield [("plain ", "$quiet"), (f"{stats.plain.tokens_per_second:.1f}", ""), (" tok/s, from", "$quiet")]
+    source = stats.plain.source
+    yield [(source if len(source) <= width else source[: width - 1] + "…", "$quiet")]
+
+
+def _acceptance_lines(stats: ReplyStats, window: RoundTotals, width: int) -> Iterator[Sequence[_Part]]:
+    rate = window.acceptance_rate
+    even = break_even(stats)
+    line: list[_Part] = [("α ", "$quiet"), ("–" if rate is None else f"{rate:.2f}", "bold")]
+    if even is not None:
+        line.append(("   break-even ", "$quiet"))
+        line.append(("none" if even.acceptance is None else f"{even.acceptance:.2f}", ""))
+    yield line
+    rounds = stats.recent
+    chart = columns(grouped([_judged(played) for played in rounds], width - 2), _CHART_HEIGHT)
+    for axis, row in zip(("1┤", " │", "0┘"), chart, strict=True):
+        yield [(axis, "$quiet"), (row, "$fate-accepted")]
+    count = f"last {len(rounds)} rounds" if rounds else f"over the last {WINDOW} rounds"
+    yield [(f"  {count}", "$quiet")]
+
+
+def _judged(played: Round) -> tuple[int, int]:
+    """Accepted, and judged, drafted tokens of a round."""
+    judged = [token.fate for token in played.drafted if token.fate in (Fate.ACCEPTED, Fate.REJECTED)]
+    return judged.count(Fate.ACCEPTED), len(judged)
+
+
+def _round_lines(window: RoundTotals) -> Iterator[Sequence[_Part]]:
+    each = window.tokens_per_round
+    yield [
+        ("tokens a round ", "$quiet"),
+        ("–" if each is None else f"{each:.2f}", "bold"),
+        ("   γ ", "$quiet"),
+        (str(usual_length(window)) if window.rounds else "–", ""),
+    ]
+
+
+def _position_lines(by_position: Sequence[float], width: int) -> Iterator[Sequence[_Part]]:
+    for position, rate in list(enumerate(by_position, start=1))[:8]:
+        yield [
+            (f"{position:>2} ", "$quiet"),
+            (bar(rate, width - 8), "$fate-accepted"),
+            (f" {rate:.2f}", ""),
+        ]
+
+
+def _time_lines(window: RoundTotals, width: int) -> Iterator[Sequence[_Part]]:
+    parts = {
+        "draft": window.draft_seconds,
+        "verify": window.verify_seconds,
+        "sample": window.sample_seconds,
+        "other": window.other_seconds,
+    }
+    if not window.rounds or window.seconds <= 0:
+        yield [("time of a round", "$quiet"), (" –", "")]
+        return
+    yield [("time of a round ", "$quiet"), (f"{window.seconds / window.rounds * 1000:.0f} ms", "bold")]
+    cells = stacked(list(parts.values()), width)
+    yield [("█" * count, _TIME_STYLES[name]) for name, count in zip(parts, cells, strict=True)]
+    for name, seconds in parts.items():
+        yield [
+            ("■ ", _TIME_STYLES[name]),
+            (f"{name:<7}", "$quiet"),
+            (f"{seconds / window.seconds:>5.0%}", ""),
+            (f"{seconds / window.rounds * 1000:>8.1f} ms", "$quiet"),
+        ]

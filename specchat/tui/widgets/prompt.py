@@ -1,0 +1,129 @@
+"""Where a message is written: Enter sends, Ctrl+J begins a line, a paste is one message."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events
+from textual.app import SuspendNotSupported
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult
+
+from specchat.core.safe_text import safe_text
+
+_KEPT = 200  # messages that ↑ can bring back
+
+
+class Prompt(TextArea):
+    """The message that is being written.
+
+    What a terminal would obey is turned into visible marks as it is put in: what is seen is what is sent.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "send", "send", priority=True),
+        Binding("ctrl+j", "new_line", "new line", priority=True),
+        Binding("ctrl+g", "open_editor", "editor", priority=True),
+        Binding("tab", "screen.look", "tokens"),
+        Binding("up", "older", "older", show=False),
+        Binding("down", "newer", "newer", show=False),
+    ]
+
+    class Sent(Message):
+        """A message is to be sent, or a command to be carried out."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class EditorFailed(Message):
+        """The editor could not be used."""
+
+        def __init__(self, reason: str) -> None:
+            super().__init__()
+            self.reason = reason
+
+    def __init__(self, *, cursor_blink: bool = True, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(placeholder="Ask something, or / for commands", id=id)
+        self.cursor_blink = cursor_blink
+        self.sent: list[str] = []
+        self._recalled: int | None = None  # which entry of the history is shown, None: what is being written
+        self._unsent = ""
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Puts text in, made visible first."""
+        edit.text = safe_text(edit.text.replace("\r\n", "\n").replace("\r", "\n"))
+        return super().edit(edit)
+
+    def set_text(self, text: str) -> None:
+        """Replaces everything, and puts the cursor at the end."""
+        self.text = safe_text(text)
+        self.move_cursor(self.document.end)
+
+    def action_send(self) -> None:
+        """Sends what is written, unless that is nothing."""
+        text = self.text
+        if not text.strip():
+            return
+        if not self.sent or self.sent[-1] != text:
+            self.sent = [*self.sent[-_KEPT:], text]
+        self._recalled, self._unsent = None, ""
+        self.text = ""
+        self.post_message(self.Sent(text))
+
+    def action_new_line(self) -> None:
+        """Begins a new line."""
+        self.insert("\n")
+
+    def action_older(self) -> None:
+        """Up: on the first line the message before, elsewhere the line above."""
+        if not self.cursor_at_first_line or not self.sent or self._recalled == 0:
+            self.action_cursor_up()
+            return
+        if self._recalled is None:
+            self._unsent = self.text
+            self._recalled = len(self.sent)
+        self._recalled -= 1
+        self.set_text(self.sent[self._recalled])
+
+    def action_newer(self) -> None:
+        """Down: on the last line the message after, elsewhere the line below."""
+        if not self.cursor_at_last_line or self._recalled is None:
+            self.action_cursor_down()
+            return
+        self._recalled += 1
+        if self._recalled == len(self.sent):
+            self._recalled = None
+            self.set_text(self._unsent)
+        else:
+            self.set_text(self.sent[self._recalled])
+
+    def action_open_editor(self) -> None:
+        """Opens the message in $VISUAL or $EDITOR, and takes what comes back."""
+        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+        handle, name = tempfile.mkstemp(suffix=".md", prefix="specchat-")
+        path = Path(name)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(self.text)
+            with self.app.suspend():
+                subprocess.run([*command, name], check=True)  # noqa: S603 - the person's own editor
+            self.set_text(path.read_text(encoding="utf-8", errors="replace").rstrip("\n"))
+        except SuspendNotSupported:
+            self.post_message(self.EditorFailed("this terminal cannot be handed to an editor"))
+        except (OSError, subprocess.CalledProcessError) as problem:
+            self.post_message(self.EditorFailed(f"{command[0]} did not work: {problem}"))
+        finally:
+            path.unlink(missing_ok=True)
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.is_printable:
+            self._recalled = None
+        await super()._on_key(event)

@@ -1,0 +1,319 @@
+"""The chat, token by token: every token in the colour of its fate.
+
+A Line-API widget: it renders the lines that are on the screen and keeps what it made of them, so that a frame costs
+the same however long the chat is. Positions in a selection are cells, not characters: the right half of a wide glyph
+belongs to that glyph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from specchat.core.events import Fate
+from specchat.tui.blocks import Block, Reply
+from specchat.tui.line_index import LineIndex
+from specchat.tui.strips import selected, strip_of
+from specchat.tui.token_cursor import TokenCursor, cursor_at, last_cursor
+from specchat.tui.typesetting import Line, Piece
+
+_SLICE = 0.02  # seconds of typesetting between two looks at the keyboard
+LOOKS = (*Fate, "question", "question-mark", "dim", "figures", "info", "warning", "error", "next-step")
+
+
+class Transcript(ScrollView, can_focus=True):
+    """All messages of a chat."""
+
+    ALLOW_SELECT = True
+    COMPONENT_CLASSES = {f"transcript--{look}" for look in LOOKS} | {"transcript--cursor"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "beside(-1)", "token", key_display="↑↓←→"),
+        Binding("right", "beside(1)", "next token", show=False),
+        Binding("up", "above_or_below(-1)", "token above", show=False),
+        Binding("down", "above_or_below(1)", "token below", show=False),
+    ]
+
+    class CursorMoved(Message):
+        """Another token is being looked at, or none."""
+
+        def __init__(self, reply: Reply | None, token: int) -> None:
+            super().__init__()
+            self.reply = reply
+            self.token = token
+
+    class NewLines(Message):
+        """How many lines have come below the end of what is on the screen."""
+
+        def __init__(self, count: int) -> None:
+            super().__init__()
+            self.count = count
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name for it
+        super().__init__(id=id)
+        self.index = LineIndex()
+        self.following = True
+        self.cursor: TokenCursor | None = None
+        self.show_rejected = False
+        self._styles_by_look: dict[str, Style] = {}
+        self._seen = 0  # lines that were there when the end was last on the screen
+        self._column = 0  # the cell that ↑ and ↓ stay near
+        self._typesetting = False
+
+    # --- what is shown --------------------------------------------------------------------------------------------
+
+    def add(self, block: Block) -> None:
+        """Adds a block at the end."""
+        if isinstance(block, Reply):
+            block.show(self.show_rejected)
+        self.index.append(block)
+        self._grew()
+
+    def flush(self, block: Block) -> None:
+        """Shows what was added to a block."""
+        if block is not self.index.blocks[-1]:
+            self.index.changed(block)
+            self.refresh()
+        self._grew()
+
+    def changed(self, block: Block) -> None:
+        """Makes a block's lines again."""
+        block.typeset(self.index.width)
+        self.index.changed(block)
+        self.refresh()
+        self._grew()
+
+    def remove_block(self, block: Block) -> None:
+        """Takes a block out."""
+        self.index.remove(block)
+        self.refresh()
+        self._grew()
+
+    def clear(self) -> None:
+        """Removes everything."""
+        self.index.clear()
+        self._move_cursor(None)
+        self.following = True
+        self._set_height()
+        self.refresh()
+
+    def show(self, rejected: bool) -> None:
+        """Shows or hides rejected tokens in the text."""
+        self.show_rejected = rejected
+        if self.cursor is not None:
+            reply = self.index.blocks[self.cursor.block]
+            if isinstance(reply, Reply) and not rejected and reply.tokens[self.cursor.token].rejected:
+                self._move_cursor(self.cursor.beside(self.index, 1))
+        self._keeping_place(self._reshow)
+
+    def _reshow(self) -> None:
+        for block in self.index.blocks:
+            if isinstance(block, Reply):
+                block.show(self.show_rejected)
+                if block.width != self.index.width:
+                    block.typeset(self.index.width)
+                    self.index.changed(block)
+
+    def to_end(self) -> None:
+        """Goes to the end, and stays there while more comes."""
+        self.following = True
+        self._grew()
+
+    # --- size and scrolling ---------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """Breaks lines anew where the width has changed."""
+        width = self.scrollable_content_region.width
+        if width != self.index.width and width > 0:
+            self._keeping_place(lambda: self.index.set_width(width))
+        elif self.following:
+            self._grew()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Follows the end while it is on the screen."""
+        super().watch_scroll_y(old_value, new_value)
+        self.following = round(new_value) >= self.max_scroll_y
+        self._tell_new_lines()
+
+    def _grew(self) -> None:
+        """There is more (or less) than before."""
+        if not self.is_attached or not self.index.width:
+            return
+        old = self.virtual_size.height
+        following = self.following
+        self._set_height()
+        self.refresh_lines(max(0, old - 2), max(1, self.index.height - old + 3))
+        if following:
+            self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True)
+            self.following = True
+        self._tell_new_lines()
+
+    def _set_height(self) -> None:
+        self.virtual_size = Size(self.index.width, self.index.height)
+
+    def _tell_new_lines(self) -> None:
+        height = self.index.height
+        if self.following:
+            self._seen = height
+        self.post_message(self.NewLines(max(0, height - self._seen)))
+
+    def _keeping_place(self, change: Callable[[], None]) -> None:
+        """Changes how lines are made, without moving what is being read."""
+        number, index = self.index.find(self.scroll_offset.y)
+        following = self.following
+        place = self.index.blocks[number].place_of(index) if self.index.blocks else 0
+        self.screen.clear_selection()
+        change()
+        height = self.size.height
+        if following:
+            self.index.typeset_up_from(len(self.index.blocks) - 1, height)
+        else:
+            self.index.typeset_down_from(number, height)
+        self._go_to(following, number, place)
+        self.refresh()
+        if not self._typesetting:
+            self._typesetting = True
+            self._typeset_some()
+
+    def _typeset_some(self) -> None:
+        """Makes lines for the present width, as long as nobody notices."""
+        number, index = self.index.find(self.scroll_offset.y)
+        following = self.following
+        place = self.index.blocks[number].place_of(index) if self.index.blocks else 0
+        self._typesetting = self.index.typeset_some(_SLICE)
+        self._go_to(following, number, place)
+        if self._typesetting:
+            self.set_timer(_SLICE / 2, self._typeset_some)
+
+    def _go_to(self, following: bool, number: int, place: int) -> None:
+        self._set_height()
+        y = self.max_scroll_y
+        if not following and self.index.blocks:
+            y = min(y, self.index.start(number) + self.index.blocks[number].line_at(place))
+        self.scroll_to(y=y, animate=False, immediate=True)
+        self.following = following
+        self._tell_new_lines()
+
+    # --- drawing --------------------------------------------------------------------------------------------------
+
+    def notify_style_update(self) -> None:
+        """Forgets styles, and with them all kept strips."""
+        super().notify_style_update()
+        self._styles_by_look = {}
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        y += self.scroll_offset.y
+        width = self.size.width
+        line = self.index.line(y)
+        if line is None:
+            return Strip.blank(width, self.rich_style)
+        styles = self._styles()
+        selection = self.text_selection
+        span = selection.get_span(y) if selection is not None else None
+        if span is None and (self.cursor is None or self.index.find(y)[0] != self.cursor.block):
+            kept = line.strip
+            if kept is None or kept[:2] != (y, width) or kept[2] is not styles:
+                line.strip = kept = (y, width, styles, strip_of(line, y, width, styles, self.rich_style))
+            made: Strip = kept[3]
+            return made
+        cursor = None
+        if self.cursor is not None and self.index.find(y)[0] == self.cursor.block:
+            cursor = self.cursor.token, self.get_component_rich_style("transcript--cursor", partial=True)
+        strip = strip_of(line, y, width, styles, self.rich_style, cursor)
+        if span is None:
+            return strip
+        return selected(strip, *span, self.screen.get_component_rich_style("screen--selection"))
+
+    def _styles(self) -> dict[str, Style]:
+        if not self._styles_by_look:
+            self._styles_by_look = {look: self.get_component_rich_style(f"transcript--{look}") for look in LOOKS}
+        return self._styles_by_look
+
+    # --- copying --------------------------------------------------------------------------------------------------
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """What was said in the selected cells: logical lines, no rejected tokens.
+
+        Where only decoration is selected (the figures below a reply), that is copied.
+        """
+        first = selection.start.y if selection.start is not None else 0
+        last = selection.end.y if selection.end is not None else self.index.height - 1
+        said, shown = [], []
+        for y in range(max(0, first), min(last, self.index.height - 1) + 1):
+            line, span = self.index.line(y), selection.get_span(y)
+            if line is None or span is None:
+                continue
+            said.append(line.copied(*span) if line.pieces else "\n")
+            shown.append("".join(piece.shown for piece in _inside(line, *span)))
+        text = "".join(said).strip("\n")
+        return (text if text.strip() else "".join(shown)), "\n"
+
+    # --- the token cursor -----------------------------------------------------------------------------------------
+
+    def action_beside(self, step: int) -> None:
+        """← and →: the token before and after."""
+        if self.cursor is None:
+            self._move_cursor(last_cursor(self.index))
+        elif (found := self.cursor.beside(self.index, step)) is not None:
+            self._move_cursor(found)
+        self._column = self._cursor_cell()
+
+    def action_above_or_below(self, step: int) -> None:
+        """↑ and ↓: the token above and below."""
+        if self.cursor is None:
+            self._move_cursor(last_cursor(self.index))
+            self._column = self._cursor_cell()
+        elif (found := self.cursor.above_or_below(self.index, step, self._column)) is not None:
+            self._move_cursor(found)
+
+    def close_cursor(self) -> None:
+        """No token is being looked at any longer."""
+        self._move_cursor(None)
+
+    def on_click(self, event: events.Click) -> None:
+        """Looks at the token that was clicked on; the end of a drag is no click."""
+        offset = event.get_content_offset(self)
+        if offset is None or self.text_selection is not None:
+            return
+        if (found := cursor_at(self.index, offset.y + self.scroll_offset.y, offset.x)) is not None:
+            self._move_cursor(found)
+            self._column = offset.x
+
+    def _cursor_cell(self) -> int:
+        if self.cursor is None:
+            return 0
+        line = self.index.line(self.cursor.lines(self.index)[0])
+        spans = line.spans() if line is not None else ()
+        return next((left for left, _, piece in spans if piece.first <= self.cursor.token <= piece.last), 0)
+
+    def _move_cursor(self, cursor: TokenCursor | None) -> None:
+        for old in (self.cursor, cursor):
+            if old is not None and old.block < len(self.index.blocks):
+                self.index.typeset_block(old.block)
+                lines = old.lines(self.index)
+                self.refresh_lines(lines[0], len(lines))
+        self.cursor = cursor
+        if cursor is None:
+            self.post_message(self.CursorMoved(None, -1))
+            return
+        lines = cursor.lines(self.index)
+        top, height = self.scroll_offset.y, self.size.height
+        if not top <= lines[0] < top + height:
+            self.scroll_to(y=lines[0] - height // 2, animate=False, immediate=True)
+        reply = self.index.blocks[cursor.block]
+        assert isinstance(reply, Reply)
+        self.post_message(self.CursorMoved(reply, cursor.token))
+
+
+def _inside(line: Line, start: int, end: int) -> list[Piece]:
+    """The pieces that are at least partly between two cells."""
+    return [piece for left, right, piece in line.spans() if right > start and (end == -1 or left < end)]
