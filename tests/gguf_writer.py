@@ -27,7 +27,7 @@ Storage: TypeAlias = Literal["f32", "f16", "q8_0"]
 Tensors: TypeAlias = dict[str, NDArray[np.float32]]
 
 _TYPE_CODES = {"f32": 0, "f16": 1, "q8_0": 8}
-_UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY, _UINT64 = 4, 5, 6, 7, 8, 9, 10
+_UINT16, _UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY, _UINT64 = 2, 4, 5, 6, 7, 8, 9, 10
 
 
 def write_tiny_model(
@@ -101,8 +101,8 @@ def write_gguf(
 ) -> Path:
     """Writes any GGUF file.
 
-    Values: bool, int (uint32), float (float32), str, and lists of str, int (int32), float or bool. A tensor's last
-    numpy axis is GGUF's first dimension.
+    Values: bool, int (uint32), float (float32), str, lists of str, int (int32), float or bool, and numpy's uint16 and
+    int32. A tensor's last numpy axis is GGUF's first dimension.
     """
     data = [_encode(value, storage) for value in tensors.values()]
     kinds = [_TYPE_CODES[storage] if _packs(value) else 0 for value in tensors.values()]
@@ -149,6 +149,10 @@ def _value(value: Any) -> bytes:
 
 def _item(value: Any, *, in_array: bool) -> tuple[int, bytes]:
     match value:
+        case np.uint16():
+            return _UINT16, struct.pack("<H", value)
+        case np.int32():
+            return _INT32, struct.pack("<i", value)
         case bool():
             return _BOOL, struct.pack("<?", value)
         case int() if in_array:

@@ -209,7 +209,9 @@ def _what_else(header: GgufHeader) -> str | None:
 def _check_sizes(header: GgufHeader) -> None:
     """The rules of llama.cpp's hyperparameters that it states as assertions."""
     n_layers = header.n_layers
-    if n_layers is None or not 1 <= n_layers <= MAX_LAYERS:
+    if n_layers is None:
+        return  # llama.cpp says what is missing
+    if not 1 <= n_layers <= MAX_LAYERS:
         raise _malformed(header, f"it has {n_layers} layers")
     if (header.size("nextn_predict_layers") or 0) > n_layers:
         raise _malformed(header, "it has more layers for prediction than layers")

@@ -132,7 +132,14 @@ def load_model(
     n_offload = (header.n_layers or 0) + 1
     layers = n_offload if gpu_layers < 0 else min(gpu_layers, n_offload)
     used = ", ".join(facts.description for facts, _ in chosen) if layers else "CPU"
-    return LlamaModel(pointer, header, gpu_layers=layers, device=used, memory_bytes=allocated_bytes(mark))
+    return LlamaModel(
+        pointer,
+        header,
+        gpu_layers=layers,
+        device=used,
+        memory_bytes=0 if vocab_only else allocated_bytes(mark) or header.tensor_bytes,
+        vocab_only=vocab_only,
+    )
 
 
 class LlamaModel:
@@ -144,9 +151,20 @@ class LlamaModel:
         facts: what there is to say about it.
         sliding_window: how many tokens back its layers with a window see; 0 where there are none.
         keeps_running_state: whether it is recurrent or hybrid, so that its cache cannot be cut anywhere.
+        vocab_only: whether it was loaded without its weights.
     """
 
-    def __init__(self, pointer: Any, header: GgufHeader, *, gpu_layers: int, device: str, memory_bytes: int) -> None:
+    def __init__(
+        self,
+        pointer: Any,
+        header: GgufHeader,
+        *,
+        gpu_layers: int,
+        device: str,
+        memory_bytes: int,
+        vocab_only: bool,
+    ) -> None:
+        self.vocab_only = vocab_only
         self.header = header
         self._pointer = pointer
         self._free = weakref.finalize(self, llama_cpp.llama_model_free, pointer)
@@ -169,7 +187,7 @@ class LlamaModel:
             gpu_layers=gpu_layers,
             n_ctx_train=header.n_ctx_train or 0,
             file_bytes=header.file_bytes,
-            memory_bytes=memory_bytes or header.tensor_bytes,
+            memory_bytes=memory_bytes,
             device=device,
         )
 
@@ -201,6 +219,8 @@ class LlamaModel:
             MemoryShortError: there is not enough memory for a context of this size.
             LoadError: llama.cpp refused; the message is its own.
         """
+        if self.vocab_only:
+            raise LoadError(f"{self.header.path.name} was loaded without its weights.", "Load it whole.")
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = n_ctx * n_sequences
         params.n_batch = max(1, min(n_batch, n_ctx))

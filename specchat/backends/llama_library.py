@@ -31,7 +31,7 @@ _GENERIC = re.compile(
     r"failed to load model|failed to initialize the context|^failed to decode|^error loading model: $"
 )
 _WARN, _ERROR, _CONTINUED = 3, 4, 5
-_PREFIX = re.compile(r"^[\w:~<>]+: (?:error loading model: )?")
+_PREFIX = re.compile(r"^[\w:~<>]+: (?:error loading model: )?(?:[a-z_]+: )?")
 
 
 class LogRing:
@@ -88,15 +88,14 @@ def start() -> None:
 
 def failure(what: str, mark: int, next_step: str) -> LoadError:
     """The error for something that llama.cpp would not load: memory is told apart from other reasons."""
-    reason = log.reason(mark)
-    message = f"{what}: {reason}." if reason else f"{what}, and llama.cpp gave no reason."
-    message = message.replace("..", ".")
-    if _MEMORY.search(" ".join(log.since(mark, lowest=_WARN))):
-        return MemoryShortError(
-            message,
-            "Choose a smaller model or quantisation, a shorter context (--ctx), or fewer layers on the GPU.",
-        )
-    return LoadError(message, next_step)
+    for line in log.since(mark, lowest=_WARN):
+        if _MEMORY.search(line):
+            return MemoryShortError(
+                f"{what}: {_PREFIX.sub('', line).strip()}.",
+                "Choose a smaller model or quantisation, a shorter context (--ctx), or fewer layers on the GPU.",
+            )
+    reason = log.reason(mark).rstrip(".")
+    return LoadError(f"{what}: {reason}." if reason else f"{what}, and gave no reason.", next_step)
 
 
 _BUFFER = re.compile(r"(\S+)\s+(?:model|KV|RS|compute|output) buffer size\s*=\s*([\d.]+) MiB")

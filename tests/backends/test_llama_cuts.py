@@ -166,3 +166,18 @@ def test_sequences_do_not_touch_each_other(models):
         walks[2].wanted = list(walks[0].wanted)
         for walk in walks:
             walk.extend(3)
+
+
+def test_gemma_3_itself(gemma_path):
+    """The case that was measured, window 512: a round's cut keeps all, and a cut by 900 tokens nothing."""
+    with load_model(gemma_path) as loaded, loaded.context(n_ctx=2048, n_batch=512) as model:
+        assert loaded.sliding_window == 512
+        tokens = np.random.default_rng(1).integers(300, 200_000, 1000).tolist()
+        feed(model, tokens[:-8], chunk=512)
+        (before,) = model.decode([PassInput(0, tokens[-8:], 8)])
+        before = before.copy()
+        assert model.truncate(0, 992) == 992
+        (after,) = model.decode([PassInput(0, tokens[-8:], 8)])
+        np.testing.assert_array_equal(after, before)
+        assert oldest(model) > 100
+        assert model.truncate(0, 100) == 0
