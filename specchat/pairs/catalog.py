@@ -74,6 +74,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.path is not None:
+            if self.file or not Path(self.path).expanduser().is_absolute():
+                raise ValueError("`path` must be absolute (or begin with ~), and `file` left out")
             return
         checks = [(self.file, names.wrong_file_name(self.file)), (self.revision, names.wrong_revision(self.revision))]
         if self.hub is not None:

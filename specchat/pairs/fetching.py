@@ -71,6 +71,14 @@ class Job:
         done = done if total is None else min(done, total)
         self.progress(FetchProgress(self.model.name, source, done, total, what))
 
+    def report_check(self, done: int) -> None:
+        """Tells how much of a file on this disk has been checked.
+
+        Raises:
+            CancelledError: it should stop.
+        """
+        self.report("disk", done, "checking")
+
     def check(self) -> None:
         """Stops here if it should stop.
 
@@ -97,7 +105,7 @@ def check_room(folder: Path, need: int) -> None:
 
 @contextlib.contextmanager
 def disk_errors(folder: Path) -> Iterator[None]:
-    """Turns the system's errors in writing to ``folder`` into ours.
+    """Turns the system's errors in reading and writing below ``folder`` into ours.
 
     Raises:
         DiskFullError: there was no room left.
@@ -112,13 +120,12 @@ def disk_errors(folder: Path) -> Iterator[None]:
 
 
 def disk_error(error: OSError, folder: Path) -> DownloadError:
-    """What to tell a person about an error of the system in writing to ``folder``."""
+    """What to tell a person about an error of the system below ``folder``."""
     if error.errno in _FULL:
-        return DiskFullError(
-            f"The disk of {folder} is full.", "Free some room and run it again; it goes on from there."
-        )
-    message = f"{folder} cannot be written to: {error.strerror or error}."
-    return DownloadError(message, "Set SPECCHAT_MODELS to a folder that you may write to.")
+        message = f"The disk of {folder} is full."
+        return DiskFullError(message, "Free some room and run it again; it goes on from there.")
+    message = f"{error.filename or folder} cannot be read or written: {error.strerror or error}."
+    return DownloadError(message, "Check its rights, or set SPECCHAT_MODELS to another folder.")
 
 
 def without_secrets(text: str) -> str:

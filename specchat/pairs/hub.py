@@ -42,8 +42,16 @@ def cached(repository: str, files: Sequence[str], revision: str) -> list[Path] |
     """Where the hub's cache has the files, None if one is missing. Opens no connection."""
     from huggingface_hub import try_to_load_from_cache
 
-    paths = [try_to_load_from_cache(repository, name, revision=revision) for name in files]
-    return [Path(path) for path in paths if isinstance(path, str)] if all(isinstance(p, str) for p in paths) else None
+    paths = []
+    for name in files:
+        try:
+            path = try_to_load_from_cache(repository, name, revision=revision)
+        except (OSError, ValueError):  # a cache that cannot be read is no help
+            return None
+        if not isinstance(path, str):
+            return None
+        paths.append(Path(path))
+    return paths
 
 
 def orphans(repository: str) -> list[Path]:
@@ -73,7 +81,7 @@ def fetch_from_hub(job: Job, repository: str) -> list[tuple[Path, str | None]]:
         path, size = Path(name), model.size if len(model.files) == 1 else None
         sha256 = model.sha256 or hash_there
         try:
-            check_file(path, size, sha256, lambda done: job.report("disk", done, "checking"))
+            check_file(path, size, sha256, job.report_check)
         except HashMismatchError as error:
             _remove_from_cache(path)
             step = f"Run `specchat pull {model.key}` again; if it stays so, look for a newer specchat."

