@@ -10,6 +10,7 @@ import ctypes
 import os
 import re
 from collections import deque
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,14 @@ _PREFIX = re.compile(r"^[\w:~<>]+: (?:error loading model: )?(?:[a-z_]+: )?")
 
 
 class LogRing:
-    """The last lines of llama.cpp's log, with a count that tells which lines are newer than a mark."""
+    """The last lines of llama.cpp's log, with a count that tells which lines are newer than a mark.
+
+    Attributes:
+        on_error: told of each error at once, where it is set: the process may be about to abort.
+    """
 
     def __init__(self, size: int = 1000) -> None:
+        self.on_error: Callable[[str], object] | None = None
         self._lines: deque[tuple[int, int, str]] = deque(maxlen=size)
         self._count = 0
 
@@ -49,6 +55,8 @@ class LogRing:
             return
         self._count += 1
         self._lines.append((self._count, level, text))
+        if level == _ERROR and self.on_error is not None:
+            self.on_error(text)
 
     def mark(self) -> int:
         """A mark: `since` gives the lines after it."""
@@ -62,10 +70,9 @@ class LogRing:
         """llama.cpp's own sentence on what went wrong after a mark; empty where it said nothing."""
         for lowest in (_ERROR, _WARN):
             lines = [_PREFIX.sub("", line).strip() for line in self.since(mark, lowest=lowest)]
-            telling = [line for line in lines if line and not _GENERIC.search(line)]
-            # of several lines about memory the first names the device; otherwise too the first is the cause
+            telling = [line for line in lines if line and not _SAYS_NOTHING.search(line)]
             if telling:
-                return telling[0]
+                return telling[0].rstrip(".")  # the first is the cause, the others say what failed because of it
         return ""
 
 
@@ -88,13 +95,13 @@ def start() -> None:
 
 def failure(what: str, mark: int, next_step: str) -> LoadError:
     """The error for something that llama.cpp would not load: memory is told apart from other reasons."""
-    for line in log.since(mark, lowest=_WARN):
-        if _MEMORY.search(line):
-            return MemoryShortError(
-                f"{what}: {_PREFIX.sub('', line).strip()}.",
-                "Choose a smaller model or quantisation, a shorter context (--ctx), or fewer layers on the GPU.",
-            )
-    reason = log.reason(mark).rstrip(".")
+    short = [line for line in log.since(mark, lowest=_ERROR) if _MEMORY.search(line)]
+    if short:
+        return MemoryShortError(
+            f"{what}: {_PREFIX.sub('', short[0]).strip().rstrip('.')}.",
+            "Choose a smaller model or quantisation, a shorter context (--ctx), or fewer layers on the GPU.",
+        )
+    reason = log.reason(mark)
     return LoadError(f"{what}: {reason}." if reason else f"{what}, and gave no reason.", next_step)
 
 

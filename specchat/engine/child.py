@@ -12,6 +12,7 @@ and for models of one's own.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import signal
@@ -68,10 +69,19 @@ def _make_engine(arguments: Sequence[str] | None) -> LocalEngine:
     from specchat.engine.local import LocalEngine  # numpy and jinja2: after the descriptors are safe
 
     if name is None:
+        from specchat.engine.loading import tell_errors_to
+
+        tell_errors_to(_log)
         return LocalEngine()
     module, _, function = name.partition(":")
     loader: Loader = getattr(importlib.import_module(module), function)
     return LocalEngine(loader)
+
+
+def _log(text: str) -> None:
+    """Writes to descriptor 2, which the parent keeps; at once, and never fails: this is called from native code."""
+    with contextlib.suppress(OSError):
+        os.write(2, text.encode("utf-8", "replace"))
 
 
 def _read_commands(commands: BinaryIO, engine: LocalEngine) -> None:

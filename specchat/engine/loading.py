@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from specchat.backends.draft_model import ModelDrafter
 from specchat.backends.gguf_header import GgufHeader, read_header
 from specchat.backends.identical_passes import largest_identical_pass
 from specchat.backends.llama import LlamaLanguageModel, LlamaModel, build, devices, load_model
+from specchat.backends.llama_library import log
 from specchat.backends.ngram import NgramDrafter
 from specchat.engine.interface import Device, DeviceList, Load, ModelDescription
 from specchat.engine.pair import LoadedPair, OnProgress, check_same_vocabulary
@@ -33,6 +35,11 @@ def list_devices() -> DeviceList:
         facts.system_info,
         () if facts.note is None else (facts.note,),
     )
+
+
+def tell_errors_to(on_error: Callable[[str], object]) -> None:
+    """Has llama.cpp's errors told at once: it may abort right after, and then they are what the person needs."""
+    log.on_error = on_error
 
 
 def load_pair(command: Load, on_progress: OnProgress) -> LoadedPair:

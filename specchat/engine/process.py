@@ -250,7 +250,7 @@ def _death(status: int, log: list[str], reply: int | None) -> Failed:
         what = f"The model process was ended by {name}."
     else:
         what = f"The model process ended with status {status}."
-    telling = [line for line in log if "GGML_ASSERT" in line or "error" in line.lower()] or log
+    telling = [line for line in log if "GGML_ASSERT" in line or "error" in line.lower()] or log[-1:]
     if telling:
-        what += f" Its last line: {telling[-1]}"
+        what += f" Its last words: {'; '.join(telling[-2:])}"
     return Failed("EngineDiedError", what, next_step, reply=reply, died=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import signal
@@ -9,14 +10,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
 from specchat.engine.codec import decode_message, encode_command
 from specchat.engine.interface import Failed, Inspect, Load, Loaded, LoadProgress, ReplyEvent, Set, Stop
+from specchat.engine.pair import LoadedPair, OnProgress
 from specchat.engine.process import _START, ProcessEngine, _death
 from tests.engine.conversing import LOAD, PATIENCE, events_of, is_round, reply, settings, until, until_kind, written
+from tests.gguf_writer import write_tiny_model
 
 LOADER = "tests.engine.toy_loader:load"
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals end processes on POSIX only")
@@ -272,7 +276,7 @@ def test_what_is_said_of_a_death(status: int, words: str) -> None:
     assert failed.reply == 4
     assert failed.died
     assert failed.next_step
-    assert "last line" not in _death(status, [], None).message
+    assert "last words" not in _death(status, [], None).message
 
 
 def child() -> subprocess.Popen[bytes]:
@@ -285,3 +289,30 @@ def child() -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
+
+
+def test_llama_cpps_own_words_before_an_abort(tmp_path: Path) -> None:
+    """As on a GPU that runs out of memory: the reason is logged as an error, and then the process aborts."""
+    write_tiny_model(tmp_path / "tiny.gguf")
+    engine = ProcessEngine("tests.engine.test_process:load_and_abort")
+    engine.send(Load(str(tmp_path / "tiny.gguf"), n_ctx=64, threads=1))
+    failed = until_kind(engine, Failed)
+    engine.close()
+    assert failed.died
+    assert "SIGABRT" in failed.message
+    assert "CUDA error: out of memory" in failed.message
+
+
+def load_and_abort(command: Load, on_progress: OnProgress) -> LoadedPair:
+    """A loader for the child: loads with llama.cpp, then fails as its CUDA code does."""
+    from specchat.backends.llama_library import ggml_function, log
+    from specchat.engine.child import _log
+    from specchat.engine.loading import load_pair, tell_errors_to
+
+    tell_errors_to(_log)
+    pair = load_pair(command, on_progress)
+    log.add(4, "CUDA error: out of memory\n")
+    abort = ggml_function("ggml_abort", None, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p)
+    assert abort is not None
+    abort(b"ggml-cuda.cu", 87, b"CUDA error")
+    return pair
