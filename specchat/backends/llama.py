@@ -11,6 +11,7 @@ a cut that llama.cpp refused.
 from __future__ import annotations
 
 import ctypes
+import os
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -123,7 +124,7 @@ def load_model(
     watcher = ProgressCallback(progress)
     params.progress_callback = watcher.callback
     mark = log.mark()
-    pointer = llama_cpp.llama_model_load_from_file(str(header.path).encode(), params)
+    pointer = llama_cpp.llama_model_load_from_file(os.fsencode(header.path), params)
     watcher.raise_error()
     if not pointer:
         if watcher.cancelled:

@@ -17,7 +17,8 @@ class Batch:
 
     Attributes:
         struct: what `llama_decode` takes.
-        logit_indices: which tokens of the batch have logits, ascending.
+        first_wanted: the index of the first token whose logits are wanted.
+        last_wanted: that of the last one.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -26,9 +27,9 @@ class Batch:
         self._sequences = np.zeros(capacity, np.int32)
         self._wanted = np.zeros(capacity, np.int8)
         self._ones = np.ones(capacity, np.int32)
-        addresses = self._sequences.ctypes.data + 4 * np.arange(capacity, dtype=np.uintp)
-        self._sequence_pointers = addresses.astype(np.uintp)
-        self.logit_indices: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._sequence_pointers = self._sequences.ctypes.data + 4 * np.arange(capacity, dtype=np.uintp)
+        self._steps = np.arange(capacity, dtype=np.int32)
+        self.first_wanted = self.last_wanted = 0
         self.struct = llama_cpp.llama_batch(
             n_tokens=0,
             token=_pointer(self._tokens, ctypes.c_int32),
@@ -41,18 +42,21 @@ class Batch:
 
     def fill(self, inputs: Iterable[tuple[PassInput, int]]) -> None:
         """Puts in the tokens of each input, at the position that its sequence has reached."""
-        begin = 0
+        begin, first = 0, None
         for each, position in inputs:
             count = len(each.tokens)
             end = begin + count
             self._tokens[begin:end] = each.tokens
-            self._positions[begin:end] = np.arange(position, position + count, dtype=np.int32)
+            self._positions[begin:end] = self._steps[:count] + position
             self._sequences[begin:end] = each.sequence
             self._wanted[begin:end] = 0
-            self._wanted[end - each.num_logits : end] = 1
+            if each.num_logits:
+                self._wanted[end - each.num_logits : end] = 1
+                self.last_wanted = end - 1
+                first = end - each.num_logits if first is None else first
             begin = end
         self.struct.n_tokens = begin
-        self.logit_indices = np.flatnonzero(self._wanted[:begin])
+        self.first_wanted = first or 0
 
 
 def _pointer(array: NDArray[np.generic], kind: type) -> ctypes._Pointer:  # type: ignore[type-arg]

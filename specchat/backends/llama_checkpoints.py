@@ -12,7 +12,8 @@ from typing import Any
 
 from specchat.backends.llama_library import llama_cpp
 
-_PARTIAL = 1  # LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY: running states and sliding windows, not full keys and values
+_WHOLE = llama_cpp.LLAMA_STATE_SEQ_FLAGS_NONE
+_PARTIAL = llama_cpp.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY  # running states and windows, not all keys and values
 _MOST_BYTES = 256 * 2**20
 SPACING = 64
 """In plain decoding a checkpoint is saved every so many tokens."""
@@ -38,6 +39,14 @@ class Checkpoints:
         self._context = context
         self._sequence = sequence
         self._saved: list[_Checkpoint] = []
+
+    @staticmethod
+    def copy(context: Any, source: int, destination: int) -> bool:
+        """Copies all that the cache holds of a sequence to another, empty one; whether that worked."""
+        state = _read(context, source, _WHOLE)
+        if state is None:
+            return False
+        return bool(llama_cpp.llama_state_seq_set_data_ext(context, state, ctypes.sizeof(state), destination, _WHOLE))
 
     def before(self, length: int, n_tokens: int) -> None:
         """Saves the state after ``length`` tokens, if a pass of ``n_tokens`` more may have to be undone.
@@ -89,3 +98,11 @@ class Checkpoints:
                 index += 1
         while len(saved) > 1 and sum(each.n_bytes for each in saved) > _MOST_BYTES:
             del saved[0]
+
+
+def _read(context: Any, sequence: int, flags: int) -> Any | None:
+    """A copy of a sequence's state; None where llama.cpp gives none."""
+    size = llama_cpp.llama_state_seq_get_size_ext(context, sequence, flags)
+    state = (ctypes.c_uint8 * size)()
+    read = llama_cpp.llama_state_seq_get_data_ext(context, state, size, sequence, flags) if size else 0
+    return state if size and read == size else None

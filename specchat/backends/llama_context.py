@@ -10,6 +10,7 @@ import ctypes
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -140,15 +141,26 @@ class LlamaLanguageModel:
         return kept
 
     def copy(self, source: int, destination: int) -> None:
-        """Makes a sequence hold what another one holds, so that several replies share one reading of the prompt."""
+        """Makes a sequence hold what another one holds, so that several replies share one reading of the prompt.
+
+        Raises:
+            DecodeError: llama.cpp refused; the destination is empty then.
+        """
         self._open()
         if source == destination:
             return
         self._empty(destination)
-        llama_cpp.llama_memory_seq_cp(self._memory, source, destination, -1, -1)
         target = self._sequences[destination]
-        target.tokens[:] = self._sequences[source].tokens
+        target.tokens.clear()
         target.last_pass = 0
+        if self._snapshots:
+            # after a cut the state is in a snapshot, which llama_memory_seq_cp does not look for
+            if not Checkpoints.copy(self._pointer, source, destination):
+                self._empty(destination)
+                raise DecodeError("llama.cpp could not copy a sequence.", _RELOAD)
+        else:
+            llama_cpp.llama_memory_seq_cp(self._memory, source, destination, -1, -1)
+        target.tokens.extend(self._sequences[source].tokens)
 
     def interruptible(self, should_stop: Callable[[], bool] | None) -> None:
         """Passes from here on can be stopped once ``should_stop()`` is true; None ends that.
@@ -205,19 +217,17 @@ class LlamaLanguageModel:
 
     def _read_logits(self, inputs: Sequence[PassInput], mark: int) -> list[NDArray[np.float32]]:
         """The rows that were asked for: they lie one after another in llama.cpp's buffer, in the order of the batch."""
-        rows = sum(each.num_logits for each in inputs)
-        n_vocab = self.vocabulary.n_vocab
+        rows, n_vocab = sum(each.num_logits for each in inputs), self.vocabulary.n_vocab
         if rows == 0:
             return [np.empty((0, n_vocab), np.float32) for _ in inputs]
-        indices = self._batch.logit_indices
-        first = llama_cpp.llama_get_logits_ith(self._pointer, int(indices[0]))
-        last = llama_cpp.llama_get_logits_ith(self._pointer, int(indices[-1]))
+        first = llama_cpp.llama_get_logits_ith(self._pointer, self._batch.first_wanted)
+        last = llama_cpp.llama_get_logits_ith(self._pointer, self._batch.last_wanted)
         if not first or not last or _distance(first, last) != (rows - 1) * n_vocab * 4:
             raise DecodeError(f"llama.cpp returned no logits. {log.reason(mark)}".strip(), _RELOAD)
         every = np.ctypeslib.as_array(first, shape=(rows, n_vocab))
         every.flags.writeable = False
-        split = np.cumsum([each.num_logits for each in inputs])[:-1]
-        return np.split(every, split)
+        ends = list(accumulate(each.num_logits for each in inputs))
+        return [every[end - each.num_logits : end] for each, end in zip(inputs, ends, strict=True)]
 
     def _failed(self, code: int, inputs: Sequence[PassInput], mark: int) -> Exception:
         """Makes the bookkeeping true again after llama.cpp's return code, and says what happened."""

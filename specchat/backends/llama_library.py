@@ -28,15 +28,15 @@ _MEMORY = re.compile(
     r"|OutOfDeviceMemory|OutOfHostMemory|malloc failed|failed to reserve|not enough (?:space|memory)",
     re.IGNORECASE,
 )
-_GENERIC = re.compile(
-    r"failed to load model|failed to initialize the context|^failed to decode|^error loading model: $"
-)
-_WARN, _ERROR, _CONTINUED = 3, 4, 5
-_PREFIX = re.compile(r"^[\w:~<>]+: (?:error loading model: )?(?:[a-z_]+: )?")
+_PREFIX = re.compile(r"^[\w:~<>]+: (?:(?:error loading model|failed to initialize the context): )?(?:[a-z_]+: )?")
+_SAYS_NOTHING = re.compile(r"failed to load model$|failed to initialize (?:the )?context$|failed to decode, ret")
+_DEBUG, _WARN, _ERROR, _CONTINUED = 1, 3, 4, 5  # ggml_log_level
 
 
 class LogRing:
     """The last lines of llama.cpp's log, with a count that tells which lines are newer than a mark.
+
+    Lines for llama.cpp's own developers are left out: there are thousands of them.
 
     Attributes:
         on_error: told of each error at once, where it is set: the process may be about to abort.
@@ -46,12 +46,17 @@ class LogRing:
         self.on_error: Callable[[str], object] | None = None
         self._lines: deque[tuple[int, int, str]] = deque(maxlen=size)
         self._count = 0
+        self._leaving_out = False
 
     def add(self, level: int, text: str) -> None:
         """Appends a line, or goes on with the last one where llama.cpp says so."""
-        if level == _CONTINUED and self._lines:
-            number, level, begun = self._lines.pop()
-            self._lines.append((number, level, begun + text))
+        if level == _CONTINUED:
+            if self._lines and not self._leaving_out:
+                number, level, begun = self._lines.pop()
+                self._lines.append((number, level, begun + text))
+            return
+        self._leaving_out = level == _DEBUG
+        if self._leaving_out:
             return
         self._count += 1
         self._lines.append((self._count, level, text))

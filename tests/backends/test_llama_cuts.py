@@ -168,6 +168,24 @@ def test_sequences_do_not_touch_each_other(models):
             walk.extend(3)
 
 
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_copy_of_a_sequence_that_was_just_cut(models, name):
+    """The state of a hybrid model then lies in a snapshot, which a plain copy would miss."""
+    model, judge = contexts(models[name], n_sequences=2, max_logits=9)
+    walk, other = (Walk(model, judge, np.random.default_rng(12), sequence=number) for number in range(2))
+    other.extend(5)
+    walk.extend(20)
+    walk.extend(9)
+    walk.cut(26)
+    model.copy(0, 1)
+    assert list(model.tokens(1)) == list(model.tokens(0))
+    other.wanted = list(walk.wanted)
+    other.extend(2)
+    walk.extend(4)
+    model.copy(1, 1)
+    assert list(model.tokens(1)) == other.wanted
+
+
 def test_gemma_3_itself(gemma_path):
     """The case that was measured, window 512: a round's cut keeps all, and a cut by 900 tokens nothing."""
     with load_model(gemma_path) as loaded, loaded.context(n_ctx=2048, n_batch=512) as model:
