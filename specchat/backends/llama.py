@@ -35,7 +35,7 @@ from specchat.backends.llama_devices import (
 )
 from specchat.backends.llama_library import allocated_bytes, failure, llama_cpp, log, start
 from specchat.backends.llama_vocabulary import LlamaVocabulary
-from specchat.errors import LoadError
+from specchat.errors import LoadError, UsageError
 
 __all__ = [
     "BuildFacts",
@@ -217,9 +217,12 @@ class LlamaModel:
                 same bits as single ones as far as they can (load with ``repack=False``).
 
         Raises:
+            UsageError: a size is zero or negative.
             MemoryShortError: there is not enough memory for a context of this size.
             LoadError: llama.cpp refused; the message is its own.
         """
+        if n_ctx < 1 or max_logits < 1 or n_batch < 1 or n_sequences < 1:
+            raise UsageError("Context, pass and sequences must hold at least one token.", "Choose larger numbers.")
         if self.vocab_only:
             raise LoadError(f"{self.header.path.name} was loaded without its weights.", "Load it whole.")
         params = llama_cpp.llama_context_default_params()

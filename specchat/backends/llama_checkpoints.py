@@ -16,7 +16,7 @@ _WHOLE = llama_cpp.LLAMA_STATE_SEQ_FLAGS_NONE
 _PARTIAL = llama_cpp.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY  # running states and windows, not all keys and values
 _MOST_BYTES = 256 * 2**20
 SPACING = 64
-"""In plain decoding a checkpoint is saved every so many tokens."""
+"""Where passes are seldom undone, as in plain decoding, a checkpoint is saved every so many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +48,13 @@ class Checkpoints:
             return False
         return bool(llama_cpp.llama_state_seq_set_data_ext(context, state, ctypes.sizeof(state), destination, _WHOLE))
 
-    def before(self, length: int, n_tokens: int) -> None:
-        """Saves the state after ``length`` tokens, if a pass of ``n_tokens`` more may have to be undone.
-
-        Drafted tokens are often undone, single ones seldom: those make do with a checkpoint now and then.
-        """
+    def before(self, length: int, *, often_undone: bool) -> None:
+        """Saves the state after ``length`` tokens, before a pass. Where it is seldom undone, only now and then."""
         latest = self._saved[-1].length if self._saved else 0
-        if length == latest or (n_tokens == 1 and length - latest < SPACING):
+        if length == latest or (not often_undone and length - latest < SPACING):
             return
-        size = llama_cpp.llama_state_seq_get_size_ext(self._context, self._sequence, _PARTIAL)
-        state = (ctypes.c_uint8 * size)()
-        if (
-            size
-            and llama_cpp.llama_state_seq_get_data_ext(self._context, state, size, self._sequence, _PARTIAL) == size
-        ):
+        state = _read(self._context, self._sequence, _PARTIAL)
+        if state is not None:
             self._saved.append(_Checkpoint(length, state))
             self._thin(length)
 

@@ -219,6 +219,7 @@ class LlamaLanguageModel:
         """The rows that were asked for: they lie one after another in llama.cpp's buffer, in the order of the batch."""
         rows, n_vocab = sum(each.num_logits for each in inputs), self.vocabulary.n_vocab
         if rows == 0:
+            llama_cpp.llama_synchronize(self._pointer)  # a GPU may still be at it: the time belongs to this pass
             return [np.empty((0, n_vocab), np.float32) for _ in inputs]
         first = llama_cpp.llama_get_logits_ith(self._pointer, self._batch.first_wanted)
         last = llama_cpp.llama_get_logits_ith(self._pointer, self._batch.last_wanted)
@@ -283,9 +284,10 @@ class LlamaLanguageModel:
         return 0
 
     def _save_checkpoint(self, each: PassInput) -> None:
+        """Drafted tokens are often taken back. Single ones seldom are, and small passes by snapshots."""
         held = self._sequences[each.sequence]
         if held.checkpoints is not None:
-            held.checkpoints.before(len(held.tokens), len(each.tokens))
+            held.checkpoints.before(len(held.tokens), often_undone=len(each.tokens) > self._snapshots + 1)
 
     def _back_to_checkpoint(self, sequence: int, length: int) -> int:
         """Restores the latest state of at most ``length`` tokens; returns how many it stands for."""

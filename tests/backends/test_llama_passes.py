@@ -5,7 +5,7 @@ import pytest
 
 from specchat.backends.base import Interrupted, PassInput, bring_to
 from specchat.backends.llama import load_model
-from specchat.errors import DecodeError
+from specchat.errors import DecodeError, UsageError
 from tests.backends.walks import NOISE, Judge, feed
 from tests.gguf_writer import write_tiny_model
 
@@ -112,6 +112,12 @@ def test_the_context_ends_where_it_was_said_to(model):
 def test_what_was_asked_for_is_what_there_is(models):
     with models["llama"].context(n_ctx=40, n_batch=512, max_logits=100, threads=1) as model:
         assert (model.n_ctx, model.max_batch, model.max_logits, model.n_sequences) == (40, 40, 40, 1)
+
+
+@pytest.mark.parametrize("size", ["n_ctx", "max_logits", "n_batch", "n_sequences"])
+def test_sizes_must_be_positive(models, size):
+    with pytest.raises(UsageError, match="at least one"):
+        models["llama"].context(**{size: 0})
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma3"])
