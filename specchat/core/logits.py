@@ -38,7 +38,10 @@ class LogitRow:
         return index
 
     def largest(self, count: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Ascending ids and values of at least the ``count`` largest, ties included; all where there are fewer."""
+        """Ascending ids and values of at least the ``count`` largest, ties included; all where there are fewer.
+
+        A token that was banned may be among them, with minus infinity.
+        """
         if not self.changes:
             ids = _largest(self.logits, count)
             return ids, self.logits[ids]
@@ -51,8 +54,7 @@ class LogitRow:
         values = self.logits[ids]
         values[ids.searchsorted(changed)] = new
         _check_maximum(values.max())
-        possible = values > -np.inf
-        return ids[possible], values[possible]
+        return ids, values
 
     def weights(self, temperature: float) -> NDArray[np.float32]:
         """exp((value − largest value) ÷ temperature) of every id, in float32 as in llama.cpp. ``[n_vocab]``."""

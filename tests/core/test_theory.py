@@ -167,6 +167,9 @@ def test_the_best_length_where_passes_are_free() -> None:
     assert best_num_draft_tokens(0.8, GPU, limit=2)[0] == 2
     assert best_num_draft_tokens(0.8, GPU, limit=0) == (0, 1.0)
     assert best_num_draft_tokens([0.9, 0.0], GPU)[0] == 1
+    free = RoundCosts(GPU.passes)
+    assert best_num_draft_tokens([0.9, 0.0], free)[0] == 1, "the smallest of equals"
+    assert best_num_draft_tokens(0.0, free) == (0, 1.0)
 
 
 def test_the_cost_of_rounds_that_happened() -> None:
