@@ -13,9 +13,11 @@ from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from specchat.core.events import CommittedToken, Event, Finished, Round
+from specchat.core.safe_text import safe_text
 from specchat.core.settings import ChatMessage, ReplySettings
 
 Author: TypeAlias = Literal["user", "assistant"]
+_TITLE_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,12 @@ class Conversation:
             if message.role == "user":
                 return message
         raise ValueError("nothing has been asked yet")
+
+
+def title_of(question: str) -> str:
+    """A chat's title: what was asked first, on one line, safe to show and not too long."""
+    line = safe_text(" ".join(question.split()), keep_newlines=False, keep_tabs=False)
+    return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1] + "…"
 
 
 def reply_message(

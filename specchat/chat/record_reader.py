@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specchat.chat import record_lines
-from specchat.chat.conversation import Conversation, Message, ReplyPlace, reply_message
+from specchat.chat.conversation import Conversation, Message, ReplyPlace, reply_message, title_of
 from specchat.chat.record_lines import (
     DeleteLine,
     FormatLine,
@@ -20,7 +20,6 @@ from specchat.chat.record_lines import (
     SystemLine,
 )
 from specchat.core.events import Event
-from specchat.core.safe_text import safe_text
 from specchat.core.settings import ReplySettings
 from specchat.errors import RecordError
 
@@ -29,7 +28,6 @@ _CHOOSE = "Choose another file; specchat keeps its records in the folder that `s
 _MOST_NOTICES = 5
 _NOT_UNDERSTOOD = 100
 _LONGEST_LINE = 2**26
-_TITLE_LENGTH = 60
 _TITLE_BYTES = 2**18
 _CHUNK = 2**20
 _QUESTION = b'{"event":"message","role":"user"'
@@ -245,7 +243,7 @@ def _summary(path: Path, modified: float) -> RecordSummary | None:
                 if values["event"] == "header":
                     header = record_lines.decode_record(values, Header)
                 elif values["event"] == "message":
-                    title = _title(record_lines.decode_record(values, MessageLine).text)
+                    title = title_of(record_lines.decode_record(values, MessageLine).text)
                     break
             file.seek(0)
             rest = b"\n"
@@ -266,8 +264,3 @@ def _first_lines(beginning: bytes) -> Iterator[dict[str, Any]]:
             yield record_lines.decode(line)
         except ValueError:
             continue
-
-
-def _title(text: str) -> str:
-    line = safe_text(" ".join(text.split()), keep_newlines=False, keep_tabs=False)
-    return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1] + "…"
