@@ -6,6 +6,7 @@ at once, also while the thread is busy; everything else waits its turn.
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ class LocalEngine:
         self._noted: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._thread.start()
+        atexit.register(self.close)  # native code must not run on while the interpreter is taken down
 
     def send(self, command: Command) -> None:
         """Hands a command over and returns at once."""
@@ -106,6 +108,7 @@ class LocalEngine:
             self._tasks.put(None)
         self._thread.join()
         self._mailbox.close()
+        atexit.unregister(self.close)
 
     def _work(self) -> None:
         try:

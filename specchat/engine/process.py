@@ -67,17 +67,19 @@ class ProcessEngine:
 
     def send(self, command: Command) -> None:
         """Hands a command over and returns at once."""
+        problem = "The model process is not running."
         with self._lock:
             if self._closed:
                 return
             if isinstance(command, Load | Devices) and (self._child is None or self._child.over):
-                self._start()
+                try:
+                    self._start()
+                except OSError as error:
+                    problem = f"The model process cannot be started: {error}."
             sent = self._child is not None and self._child.send(command)
         if not sent:
             reply = command.reply if isinstance(command, Reply) else None
-            self._mailbox.put(
-                Failed("EngineDiedError", "The model process is not running.", _RELOAD, reply=reply, died=True)
-            )
+            self._mailbox.put(Failed("EngineDiedError", problem, _RELOAD, reply=reply, died=True))
 
     def receive(self, timeout: float | None = None) -> Message | None:
         """The next message; None when there was none within ``timeout`` seconds, or after `close`."""

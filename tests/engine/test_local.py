@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +48,8 @@ from tests.engine.conversing import (
     until_kind,
     written,
 )
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
@@ -355,6 +360,20 @@ def test_closing_in_the_middle_of_a_reply_and_twice() -> None:
     engine.send(LOAD)
     assert [message for message in engine.drain() if isinstance(message, Loaded)] == []
     assert engine.receive() is None
+
+
+def test_an_engine_that_nobody_closes_ends_with_the_program() -> None:
+    code = (
+        "from tests.engine import toy_loader\n"
+        "from tests.engine.conversing import *\n"
+        "from specchat.engine.local import LocalEngine\n"
+        "engine = LocalEngine(toy_loader.load)\n"
+        "engine.send(Load('slow', 'toy-draft'))\n"
+        "engine.send(reply(the_settings=settings(max_tokens=None)))\n"
+        "until(engine, is_round)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=PATIENCE, cwd=ROOT)
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_one_pair_is_closed_before_the_next_is_loaded() -> None:

@@ -258,6 +258,16 @@ def test_a_child_that_cannot_start_says_why() -> None:
     engine.close()
 
 
+def test_a_child_that_the_system_refuses_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    engine = ProcessEngine(LOADER)
+    engine.send(LOAD)
+    failed = until_kind(engine, Failed)
+    assert failed.died
+    assert "/no/such/python" in failed.message
+    engine.close()
+
+
 def test_nothing_of_the_models_is_loaded_in_the_parent() -> None:
     code = "import sys, specchat.engine.process; print(*sorted(sys.modules))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
