@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 _Id = TypeVar("_Id", np.int32, np.intp)
 _Float = TypeVar("_Float", np.float32, np.float64)
 _BLOCK = 512
+"""How many probabilities `Distribution.sample` adds up at a time."""
 
 
 class Distribution:

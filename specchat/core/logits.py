@@ -17,6 +17,7 @@ Changes: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
 LOWEST_TEMPERATURE = 1e-30
 """Lower ones count as this one: float32 has no room for them."""
 _NUM_STRIPES = 64
+"""See `_largest`. Fewer make longer rows of maxima, more make longer columns to search; 32 to 128 cost the same."""
 
 
 class LogitRow:

@@ -24,6 +24,7 @@ __all__ = ["Distribution", "SamplingParams", "distribution", "excess", "residual
 
 _LARGEST_BIAS = float(np.finfo(np.float32).max) / 2
 _SMALLEST_WEIGHT = 1e-300
+"""What weighs less, beside 1 for the most likely token, counts as impossible: divided by the sum it might be 0."""
 _FIRST_GUESS = 64
 """How many of the most likely tokens are looked at first where top-p or min-p must find out how many they keep."""
 
