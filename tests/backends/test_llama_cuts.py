@@ -186,9 +186,24 @@ def test_a_copy_of_a_sequence_that_was_just_cut(models, name):
     assert list(model.tokens(1)) == other.wanted
 
 
+@pytest.mark.model
+def test_a_round_of_a_real_model_leaves_no_trace(smollm2_path):
+    """Four tokens that are taken back: the logits after them are the bits of a cache that never held them."""
+    with load_model(smollm2_path) as loaded, loaded.context(n_ctx=256, threads=1) as model:
+        prompt = loaded.vocabulary.tokenize("Speculative decoding is", parse_special=False)
+        after = loaded.vocabulary.tokenize(" fast", parse_special=False)
+        model.decode([PassInput(0, prompt, 0)])
+        (expected,) = [rows.copy() for rows in model.decode([PassInput(0, after, 1)])]
+        assert model.truncate(0, len(prompt)) == len(prompt)
+        model.decode([PassInput(0, [100, 200, 300, 400], 4)])
+        assert model.truncate(0, len(prompt)) == len(prompt)
+        (again,) = model.decode([PassInput(0, after, 1)])
+        np.testing.assert_array_equal(again, expected)
+
+
 def test_gemma_3_itself(gemma_path):
     """The case that was measured, window 512: a round's cut keeps all, and a cut by 900 tokens nothing."""
-    with load_model(gemma_path) as loaded, loaded.context(n_ctx=2048, n_batch=512) as model:
+    with load_model(gemma_path) as loaded, loaded.context(n_ctx=1024, n_batch=512, threads=1) as model:
         assert loaded.sliding_window == 512
         tokens = np.random.default_rng(1).integers(300, 200_000, 1000).tolist()
         feed(model, tokens[:-8], chunk=512)

@@ -164,6 +164,16 @@ def test_closing_a_model_closes_its_contexts(tmp_path):
             use()
 
 
+def test_what_is_dropped_is_freed(tmp_path):
+    """Without a call of close: no cycle keeps a context or the weights under it."""
+    context = load_model(write_tiny_model(tmp_path / "tiny.gguf")).context(n_ctx=64, threads=1)
+    context.interruptible(lambda: False)
+    context.decode([PassInput(0, [1], 1)])
+    frees = (context._free, context.model._free)
+    del context
+    assert [free.alive for free in frees] == [False, False]
+
+
 SHORT_OF_MEMORY = """
 import resource, sys
 from specchat.backends.llama import load_model

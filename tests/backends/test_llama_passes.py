@@ -109,6 +109,21 @@ def test_the_context_ends_where_it_was_said_to(model):
     model.decode([PassInput(0, [2], 1)])
 
 
+@pytest.mark.parametrize("n_ctx", [64, 256])
+def test_passes_at_the_end_of_the_context(models, n_ctx):
+    """A round's pass fits or is refused, at every length near the end; llama.cpp never sees one that does not fit."""
+    with models["gemma3"].context(n_ctx=n_ctx, max_logits=9, threads=1) as model:
+        for length in range(n_ctx - 8 - 3, n_ctx + 1):
+            model.truncate(0, 0)
+            feed(model, [5] * length)
+            if length + 9 <= n_ctx:
+                model.decode([PassInput(0, [6] * 9, 9)])
+                continue
+            with pytest.raises(DecodeError, match="full"):
+                model.decode([PassInput(0, [6] * 9, 9)])
+            assert len(model.tokens()) == length
+
+
 def test_what_was_asked_for_is_what_there_is(models):
     with models["llama"].context(n_ctx=40, n_batch=512, max_logits=100, threads=1) as model:
         assert (model.n_ctx, model.max_batch, model.max_logits, model.n_sequences) == (40, 40, 40, 1)
