@@ -16,12 +16,15 @@ from typing import Any
 
 import pytest
 
+from specchat.chat.conversation import Conversation
+from specchat.chat.record import RecordWriter
+from specchat.chat.record_lines import Header
 from specchat.cli import main
 from specchat.cli.choices import Choices, World
 from specchat.cli.options import parser
 from specchat.cli.terminal import Interrupt, ProgressLine
 from specchat.config import Paths, Settings, State
-from specchat.core.events import Finished, FinishReason, PlainSpeed, Prefill, Round, from_json
+from specchat.core.events import Event, Finished, FinishReason, PlainSpeed, Prefill, Round, from_json
 from specchat.core.settings import ChatMessage
 from specchat.engine.interface import (
     Command,
@@ -36,8 +39,11 @@ from specchat.engine.interface import (
     ReplyEvent,
     Stop,
 )
+from specchat.engine.local import LocalEngine
 from specchat.errors import UsageError
 from specchat.pairs.catalog import DEFAULT_PAIR, load_catalog
+from tests.engine import toy_loader
+from tests.engine.conversing import events_of, reply, until_kind
 from tests.gguf_writer import write_tiny_model
 
 HEAVY = ("numpy", "textual", "llama_cpp", "huggingface_hub", "jinja2", "msgspec", "psutil", "platformdirs", "asyncio")
@@ -412,6 +418,81 @@ def test_doctor_tells_of_a_wrong_settings_file(home: Path) -> None:
     assert "CPU" in result.stdout.decode(), "what can be told is told first"
 
 
+# --- export --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def record(home: Path) -> Path:
+    """A chat with one question, and a reply written by a toy pair."""
+    conversation = Conversation()
+    path = home / "data" / "specchat" / "records" / "chat.jsonl"
+    with RecordWriter(path, Header()) as writer:
+        writer.message(conversation.add_user("Which letters come next?"))
+        place = conversation.begin_reply()
+        writer.begin_reply(place)
+        played = _toy_events()
+        for event in played:
+            writer.event(place.id, event)
+        message = conversation.add_reply(place, played)
+        assert message is not None
+        writer.message(message)
+    return path
+
+
+def _toy_events() -> list[Event]:
+    engine = LocalEngine(toy_loader.load)
+    engine.send(Load("quiet", "toy-draft"))
+    until_kind(engine, Loaded)
+    engine.send(reply())
+    played = events_of(engine, 1)
+    engine.close()
+    return played
+
+
+def test_export_to_standard_output(record: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(record)]) == 0
+    output, error = capfd.readouterr()
+    assert output.startswith("# Which letters come next?")
+    assert error == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "beginning"),
+    [
+        ([], "chat.html", "<!doctype html>"),
+        ([], "chat.svg", "<svg "),
+        ([], "chat.md", "# Which"),
+        ([], "chat.txt", "# Which"),
+        (["--format", "html"], "chat", "<!doctype html>"),
+    ],
+)
+def test_export_to_a_file(record: Path, tmp_path: Path, words: list[str], name: str, beginning: str) -> None:
+    assert main(["export", str(record), "-o", str(tmp_path / name), *words]) == 0
+    assert (tmp_path / name).read_text("utf-8").lower().startswith(beginning.lower())
+
+
+def test_export_finds_a_record_by_its_name(record: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", record.name]) == 0
+    assert "Which letters" in capfd.readouterr().out
+
+
+def test_export_tells_of_what_cannot_be_read_or_written(record: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for words in (["nothing.jsonl"], [__file__], [str(record), "-o", "/no/such/folder/x.md"]):
+        assert main(["export", *words]) == 1
+        output, error = capfd.readouterr()
+        assert output == ""
+        assert len(error.splitlines()) == 2
+
+
+def test_export_tells_what_was_lost(record: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with record.open("ab") as file:
+        file.write(b'{"event": "message", "ro')
+    assert main(["export", str(record)]) == 0
+    output, error = capfd.readouterr()
+    assert "Which letters" in output
+    assert error
+
+
 # --- help ----------------------------------------------------------------------------------------------------------
 
 
@@ -437,7 +518,7 @@ def test_help_names_every_command_and_option(capsys: pytest.CaptureFixture[str])
         main(["--help"])
     assert end.value.code == 0
     text = capsys.readouterr().out
-    for word in ("ask", "pull", "doctor", "--pair", "--gamma", "--rule", "--offline", "--system", "130"):
+    for word in ("ask", "pull", "doctor", "export", "--pair", "--gamma", "--rule", "--offline", "--system", "130"):
         assert word in text
 
 

@@ -36,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     _add_ask(commands)
     _add_pull(commands)
     _add_doctor(commands)
+    _add_export(commands)
     return root
 
 
@@ -67,6 +68,15 @@ def _add_pull(commands: Any) -> None:
 def _add_doctor(commands: Any) -> None:
     doctor = _command(commands, "doctor", "show devices, memory, the llama.cpp build, folders and the network")
     _add_offline(doctor)
+
+
+def _add_export(commands: Any) -> None:
+    export = _command(commands, "export", "write a recorded chat as Markdown, HTML or SVG")
+    export.add_argument("record", metavar="FILE", help="the chat's record")
+    export.add_argument(
+        "--format", choices=("markdown", "html", "svg"), help="default: by the output's name, or Markdown"
+    )
+    export.add_argument("--output", "-o", metavar="FILE", help="default: standard output")
 
 
 def _add_model_options(command: argparse.ArgumentParser, pair: bool = True) -> None:
