@@ -35,7 +35,8 @@ def contexts(model: LlamaModel, **options) -> tuple[LlamaLanguageModel, Judge]:
     """A context to walk in and a judge with a fresh one."""
     settings = {"n_ctx": 700, "threads": 1, "exact": True, "n_ubatch": 32}
     fresh = model.context(**settings)
-    return model.context(**settings | options), Judge(fresh, largest_identical_pass(fresh, CHUNK) >= CHUNK)
+    judge = Judge(fresh, bit_identical=largest_identical_pass(fresh, CHUNK) >= CHUNK)
+    return model.context(**settings | options), judge
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
