@@ -54,7 +54,11 @@ def to_svg(conversation: Conversation, title: str, facts: str, columns: int = CO
 
 
 def _legend() -> list[_Run]:
-    return [_Run(f"{fate.value}: {FATE_STYLES[fate].meaning}   ", fate.value) for fate in _SHOWN]
+    return [
+        run
+        for fate in _SHOWN
+        for run in (_Run(f"{fate.value}: {FATE_STYLES[fate].meaning}", fate.value), _Run("   ", "facts"))
+    ]
 
 
 def _picture(lines: list[list[_Run]], columns: int) -> str:
@@ -84,7 +88,7 @@ def _style() -> str:
     attributes = [f".{fate.value} {{ {_ATTRIBUTES[s.attribute]} }}" for fate, s in kept.items() if s.attribute]
     return "\n".join(
         [
-            "text { font: 14px ui-monospace, monospace; } .title { font-weight: bold; } .facts { opacity: .75; }",
+            "text { font: 14px ui-monospace, monospace; } .title { font-weight: bold; } .facts { fill-opacity: .75; }",
             *attributes,
             f"rect {{ fill: {LIGHT_BACKGROUND}; }} text {{ fill: {LIGHT_TEXT}; }}",
             *(f".{fate.value} {{ fill: {style.light}; }}" for fate, style in kept.items()),

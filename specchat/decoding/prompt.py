@@ -46,19 +46,21 @@ def render_prompt(vocabulary: Vocabulary, messages: Sequence[ChatMessage], *, co
     Args:
         vocabulary: the model's tokens and its template. Where it has none, the control tokens tell which format to
             use; without those the chat is plain lines that begin with "User:" and "Assistant:".
-        messages: the chat, its last message a question.
+        messages: the chat.
         continue_last: the last message is a reply that was cut; the prompt ends with its own tokens.
 
     Raises:
-        TemplateError: the template cannot be used, or not for these messages.
-        ValueError: the last message is not what ``continue_last`` says.
+        TemplateError: there are no messages; the template cannot be used, or not for these.
+        ValueError: the last message is no reply that could be continued.
     """
-    if not messages or (messages[-1].role == "assistant") != continue_last:
-        raise ValueError("the last message must be a reply to continue it, and a question to answer it")
+    if continue_last and (not messages or messages[-1].role != "assistant"):
+        raise ValueError("the last message must be a reply to continue it")
     cleaned = [_cleaned(message) for message in messages]
     notes = () if cleaned == list(messages) else (NOTE_CLEANED,)
     cleaned = [message for message in cleaned if message.role != "system" or message.content.strip()]
     cut_reply = cleaned.pop() if continue_last else None
+    if not cleaned:
+        raise TemplateError("There is nothing to reply to.", "Write a message first.")
     source, stop, source_notes = _template(vocabulary)
     used, located, used_notes = _rendered(vocabulary, source, cleaned)
     tokens = _Tokens(vocabulary)

@@ -353,10 +353,22 @@ def test_a_continued_reply_without_ids_is_tokenised_as_text():
     assert vocabulary.text(prompt.tokens) == prompt.text
 
 
-@pytest.mark.parametrize(("messages", "continue_last"), [([], False), (chat("a"), True), (chat("a", "b"), False)])
-def test_the_last_message_must_fit(messages, continue_last):
+def test_only_a_reply_can_be_continued():
     with pytest.raises(ValueError, match="last message"):
-        render_prompt(chatml(), messages, continue_last=continue_last)
+        render_prompt(chatml(), chat("a"), continue_last=True)
+
+
+@pytest.mark.parametrize("messages", [[], [ChatMessage("system", "  ")]])
+def test_an_empty_chat_is_an_error_with_a_next_step(messages):
+    with pytest.raises(TemplateError, match="nothing to reply to") as caught:
+        render_prompt(chatml(), messages)
+    assert caught.value.next_step
+
+
+def test_a_chat_that_ends_with_a_reply_has_a_size_too():
+    vocabulary = chatml()
+    prompt = render_prompt(vocabulary, chat("a", "b"))
+    assert prompt.text.endswith("b<|im_end|>\n<|im_start|>assistant\n")
 
 
 # --- no template ----------------------------------------------------------------------------------------------------
