@@ -284,6 +284,22 @@ def test_exit_status_and_message(
 
 
 @pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("words", [["pull"], ["ask", "x"]])
+def test_a_fetch_that_is_interrupted(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    pressed = Interrupt()
+    pressed.press()
+    monkeypatch.setattr(f"specchat.cli.{words[0]}.interrupts", lambda: contextlib.nullcontext(pressed))
+    monkeypatch.setattr(sys, "stdin", typed(""))
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    assert main(words) == 130
+    output, error = capfd.readouterr()
+    assert output == ""
+    assert "specchat pull" in error, "how to go on"
+
+
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(("words", "status"), [(["ask"], 2), (["ask", "x", "--target", "missing.gguf"], 1), ([], 2)])
 def test_the_process_ends_with_that_status(words: list[str], status: int) -> None:
     result = run(*words)

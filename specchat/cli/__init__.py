@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from specchat.cli.options import parser
-from specchat.errors import SpecchatError
+from specchat.errors import CancelledError, SpecchatError
 
 INTERRUPTED = 130
 
@@ -30,6 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = _command(options.command)(options)
         sys.stdout.flush()
+    except CancelledError as error:
+        _tell(error)
+        return INTERRUPTED
     except SpecchatError as error:
         _tell(error)
         return error.exit_status

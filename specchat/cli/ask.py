@@ -8,20 +8,20 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from specchat.cli import INTERRUPTED
 from specchat.cli.choices import Choices, World, look_around
 from specchat.cli.files import bring
-from specchat.cli.terminal import Interrupt, ProgressLine, interrupts, say, write_text
+from specchat.cli.terminal import Interrupt, ProgressLine, interrupts, is_terminal, say, write_text
 from specchat.core.events import Event, Finished, Round, to_json
 from specchat.core.safe_text import safe_json, safe_pieces
 from specchat.core.settings import ChatMessage, ReplySettings
 from specchat.engine.interface import Failed, Load, Loaded, LoadProgress, Note, Reply, ReplyEvent, Stop
 from specchat.engine.process import ProcessEngine
-from specchat.errors import CancelledError, SpecchatError, UsageError, from_dict
+from specchat.errors import SpecchatError, UsageError, from_dict
 
 if TYPE_CHECKING:
     from specchat.engine.interface import Engine
 
-_INTERRUPTED = 130
 _WAKE_SECONDS = 0.1  # how soon a Ctrl+C is seen while the engine is silent
 _TAIL = 8  # characters before a token that decide whether it is safe to show
 
@@ -45,10 +45,7 @@ def ask(options: argparse.Namespace) -> int:
         measure_plain=isinstance(output, _Json) and settings.mode != "fast",
     )
     with interrupts() as interrupt:
-        try:
-            load = _with_files(choices.load(settings.mode), settings, choices, world, interrupt)
-        except CancelledError:
-            return _INTERRUPTED
+        load = _with_files(choices.load(settings.mode), settings, choices, world, interrupt)
         engine = ProcessEngine()
         try:
             return _converse(engine, load, reply, output, interrupt)
@@ -59,7 +56,7 @@ def ask(options: argparse.Namespace) -> int:
 def _question(words: str | None) -> str:
     """What was asked on the command line, with the text on standard input after it."""
     text = ""
-    if sys.stdin is not None and not sys.stdin.isatty():
+    if sys.stdin is not None and not is_terminal(sys.stdin):
         text = sys.stdin.buffer.read().decode("utf-8", "replace").strip("\n")
     parts = [part for part in (words, text) if part and part.strip()]
     if not parts:
@@ -81,7 +78,7 @@ def _with_files(
 def _converse(engine: Engine, load: Load, reply: Reply, output: _Output, interrupt: Interrupt) -> int:
     """Loads, asks, and writes what comes. Returns the exit status."""
     engine.send(load)
-    line = ProgressLine() if sys.stderr is not None and sys.stderr.isatty() else None
+    line = ProgressLine() if is_terminal(sys.stderr) else None
     finished: Finished | None = None
     stopping = False
     while finished is None or finished.reason == "error":
@@ -108,12 +105,12 @@ def _converse(engine: Engine, load: Load, reply: Reply, output: _Output, interru
                     line.clear()
                 output.end()
                 if message.kind == "CancelledError":
-                    return _INTERRUPTED
+                    return INTERRUPTED
                 raise _error(message)
     output.end()
     if finished.reason == "context":
         say("The reply ends here because the context is full; --ctx makes it larger.")
-    return _INTERRUPTED if finished.reason == "interrupted" else 0
+    return INTERRUPTED if finished.reason == "interrupted" else 0
 
 
 def _say_all(notes: tuple[str, ...]) -> None:
@@ -137,7 +134,7 @@ class _Text:
     """The reply's text as it comes: raw into a pipe or a file, safe on a terminal."""
 
     def __init__(self) -> None:
-        self._is_terminal = sys.stdout.isatty()
+        self._is_terminal = is_terminal(sys.stdout)
         self._tail = ""
 
     def write(self, event: Event) -> None:

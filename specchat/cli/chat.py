@@ -11,7 +11,7 @@ import msgspec
 
 from specchat.chat.conversation import Conversation
 from specchat.cli.choices import Choices, World, look_around
-from specchat.cli.terminal import say
+from specchat.cli.terminal import is_terminal, say
 from specchat.config import update_state
 from specchat.engine.process import ProcessEngine
 from specchat.errors import UsageError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def chat(options: argparse.Namespace) -> int:
     """Opens the chat. Returns the exit status when it is closed."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise UsageError("The chat needs a terminal.", 'For one reply in a script or a pipe: specchat ask "…".')
     world = look_around()
     choices = Choices(options, world)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from specchat.chat.export import SUFFIXES
 from specchat.chat.export import export as to_text
 from specchat.chat.record_reader import read_record
-from specchat.cli.terminal import say, write_text
+from specchat.cli.terminal import is_terminal, say, write_text
 from specchat.config import find_paths
 from specchat.core.safe_text import safe_text
 from specchat.errors import SpecchatError
@@ -28,7 +28,7 @@ def export(options: argparse.Namespace) -> int:
     form = getattr(options, "format", None) or _form_of(output)
     text = to_text(record.conversation, record.header, form)
     if output is None:
-        write_text(safe_text(text) if sys.stdout.isatty() else text)
+        write_text(safe_text(text) if is_terminal(sys.stdout) else text)
         return 0
     try:
         output.write_text(text, "utf-8", "replace", newline="\n")

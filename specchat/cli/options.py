@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from specchat import __version__
@@ -145,6 +144,8 @@ def text_or_file(text: str) -> str:
     """The text itself, or what stands in the file where it begins with ``@``."""
     if not text.startswith("@"):
         return text
+    from pathlib import Path  # not for --help
+
     try:
         return Path(text[1:]).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:

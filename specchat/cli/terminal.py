@@ -19,6 +19,11 @@ _BAR_CELLS = 24
 _LINES = 10  # how many lines a log gets for one piece of work
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person sees the stream; a program without a console has None in its place."""
+    return stream is not None and stream.isatty()
+
+
 def say(text: str) -> None:
     """One line on standard error."""
     with contextlib.suppress(BrokenPipeError):
@@ -84,7 +89,7 @@ class ProgressLine:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._rewrites = self._stream.isatty()
+        self._rewrites = is_terminal(self._stream)
         self._last: tuple[str, int] | None = None
         self._shown = False
 
