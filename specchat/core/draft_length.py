@@ -6,6 +6,7 @@ included); once drawn, a token stays in the block. Dropping a drawn token for it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from specchat.core.sampling import Distribution
@@ -26,6 +27,12 @@ class DraftLength(Protocol):
 
     def more(self, num_drawn: int, q: Distribution) -> bool:
         """Whether to draw one more token from ``q``, after ``num_drawn`` of this round."""
+
+    def choose(self, chances: Sequence[float]) -> int:
+        """How many of a proposal's tokens to use, where all are known beforehand and cost nothing (n-gram, copy).
+
+        ``chances[i]`` is the proposer's estimate of P(token i is kept | all before it were). Asked instead of `more`.
+        """
 
     def observe(self, num_drafted: int, num_accepted: int, draft_seconds: float, verify_seconds: float) -> None:
         """Learns what a finished round cost and kept."""
@@ -48,6 +55,10 @@ class FixedLength:
     def more(self, num_drawn: int, q: Distribution) -> bool:
         """Always: `begin_round` has settled the length."""
         return True
+
+    def choose(self, chances: Sequence[float]) -> int:
+        """All that are proposed: `begin_round` has settled how many may be."""
+        return len(chances)
 
     def observe(self, num_drafted: int, num_accepted: int, draft_seconds: float, verify_seconds: float) -> None:
         """Learns nothing."""
