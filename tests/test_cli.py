@@ -111,7 +111,7 @@ def test_fast_is_the_default_and_loads_no_draft(models: dict[str, str]) -> None:
     played = events(ask(models, "hello", "--max-tokens", "9", "--json").stdout)
     assert [event.model for event in played if isinstance(event, Prefill)] == ["target"]
     assert {event.rule for event in played if isinstance(event, Round)} == {"plain"}
-    assert next(event for event in played if isinstance(event, Round)).why
+    assert next(event for event in played if isinstance(event, Round)).why.startswith("fast: decoding plainly")
 
 
 @pytest.mark.usefixtures("home")

@@ -92,7 +92,8 @@ def _converse(engine: Engine, load: Load, reply: Reply, output: _Output, interru
             case Loaded():
                 if line is not None:
                     line.clear()
-                _say_all(message.notes)
+                for note in message.notes:
+                    say(note)
                 engine.send(reply)
                 stopping = False  # a Stop that came too late to stop loading did not reach the reply
             case Note(text=text):
@@ -111,11 +112,6 @@ def _converse(engine: Engine, load: Load, reply: Reply, output: _Output, interru
     if finished.reason == "context":
         say("The reply ends here because the context is full; --ctx makes it larger.")
     return INTERRUPTED if finished.reason == "interrupted" else 0
-
-
-def _say_all(notes: tuple[str, ...]) -> None:
-    for note in notes:
-        say(note)
 
 
 def _error(failed: Failed) -> SpecchatError:

@@ -52,11 +52,11 @@ class RoundPlans:
     def _length(self, settings: ReplySettings) -> tuple[int, str | None]:
         if settings.drafter == "none":
             return 0, None
+        if settings.mode == "fast":
+            return 0, "fast: decoding plainly, because drafting has no measured gain for this pair yet"
         if settings.drafter not in self._pair.drafters:
             return 0, f"decoding plainly: no drafter called {settings.drafter} is loaded"
         wanted = DEFAULT_DRAFT_TOKENS if settings.num_draft_tokens is None else settings.num_draft_tokens
-        if settings.mode == "fast":
-            return 0, "fast: decoding plainly, because drafting has no measured gain for this pair yet"
         if settings.mode == "exact":
             return self._exact_length(settings, wanted)
         return wanted, None
