@@ -204,7 +204,7 @@ class _Tokens:
         bos = self._vocabulary.bos
         if bos is None:
             return
-        if self._vocabulary.add_bos and self.ids[:1] != [bos]:
+        if self._vocabulary.add_bos:
             self.ids.insert(0, bos)
         while self.ids[:2] == [bos, bos]:
             del self.ids[0]

@@ -13,7 +13,6 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from specchat.decoding.template import MessagesRefusedError
 
@@ -87,12 +86,7 @@ class _ControlTexts:
 
     def mark_inside(self, content: str, mark: str) -> str:
         """Puts the mark behind the first character of every control text (before it, if there is only one)."""
-        places, at = set(), 0
-        while match := self._pattern.search(content, at):
-            places.add(match.start() + (len(match[0]) > 1))
-            at = match.start() + 1
-        edges = [0, *sorted(places), len(content)]
-        return mark.join(content[a:b] for a, b in pairwise(edges)) if places else content
+        return self._pattern.sub(lambda found: _insert(found[0], min(1, len(found[0]) - 1), mark), content)
 
     def mark_edges(self, content: str, mark: str) -> str:
         """Puts the mark where the content could make a control text together with what stands next to it."""
@@ -126,6 +120,10 @@ def _unused_characters(text: str) -> Iterator[str]:
     return (chr(code) for code in _PRIVATE_USE if chr(code) not in used)
 
 
+def _insert(text: str, place: int, mark: str) -> str:
+    return text[:place] + mark + text[place:]
+
+
 def _frame(content: str, before: str, after: str) -> str:
     """Puts marks around the content, inside its outer white space, which templates like to trim."""
     core = content.strip()
@@ -138,7 +136,7 @@ def _frame(content: str, before: str, after: str) -> str:
 def _span(marked: _Marked, content: str, opening: str, closing: str) -> tuple[int, int] | None:
     starts = [index for index, mark in marked.marks if mark == opening]
     ends = [index for index, mark in marked.marks if mark == closing]
-    if len(starts) != 1 or len(ends) != 1:
+    if not starts or not ends:
         return None
     start = starts[0] - (len(content) - len(content.lstrip()))
     end = ends[0] + (len(content) - len(content.rstrip()))
@@ -154,8 +152,6 @@ def _cuts(marked: _Marked, controls: _ControlTexts, inside: str) -> tuple[tuple[
         found += [(start, end) for start in starts if (end := controls.end_at(marked.text, start)) > index]
     cuts: list[tuple[int, int]] = []
     for start, end in sorted(found):
-        if cuts and start < cuts[-1][1]:
-            cuts[-1] = (cuts[-1][0], max(end, cuts[-1][1]))
-        elif end > start:
+        if end > start and (not cuts or start >= cuts[-1][1]):  # what overlaps is broken by the cut already
             cuts.append((start, end))
     return tuple(cuts)

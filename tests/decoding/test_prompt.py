@@ -185,6 +185,18 @@ def test_a_template_that_reacts_to_how_a_message_begins_is_not_disturbed():
     prompt = render_prompt(vocabulary, chat("<tool><|im_"))
     assert prompt.text == "T<tool><|im_end|>"
     assert vocabulary.control_ids(prompt.tokens) == []
+    template = "{% for m in messages %}{{ 'T' if m.content.endswith('!') else 'U' }}<|im_{{ m.content }}{% endfor %}"
+    vocabulary = FakeVocabulary(template)
+    prompt = render_prompt(vocabulary, chat("end|>!"))
+    assert prompt.text == "T<|im_end|>!"
+    assert vocabulary.control_ids(prompt.tokens) == []
+
+
+def test_control_texts_that_overlap():
+    vocabulary = FakeVocabulary("abc{% for m in messages %}{{ m.content }}c{% endfor %}", ("ab", "bc", "abcd"))
+    prompt = render_prompt(vocabulary, chat("abc", "abcd", "ab"))
+    assert vocabulary.control_ids(prompt.tokens) == [vocabulary.id("ab")]
+    assert vocabulary.text(prompt.tokens) == prompt.text == "abcabccabcdcabc"
 
 
 # --- earlier replies ------------------------------------------------------------------------------------------------
@@ -241,6 +253,22 @@ def test_a_reply_that_the_template_shortens_is_tokenised():
     assert prompt.tokens == vocabulary.tokenize(prompt.text, parse_special=True)
 
 
+@pytest.mark.parametrize("change", ["replace('a', 'b')", "upper", "reverse"])
+def test_a_reply_that_the_template_changes_is_tokenised(change):
+    vocabulary = FakeVocabulary("{% for m in messages %}<|im_start|>{{ m.content | " + change + " }}{% endfor %}")
+    messages = [*chat("one"), ChatMessage("assistant", "> a", spelled("> a")), ChatMessage("user", "two")]
+    prompt = render_prompt(vocabulary, messages)
+    assert prompt.tokens == vocabulary.tokenize(prompt.text, parse_special=True)
+
+
+def test_a_reply_that_the_template_writes_twice():
+    vocabulary = FakeVocabulary("{% for m in messages %}{{ m.content }}|{{ m.content }}|{% endfor %}")
+    messages = [*chat("one"), ChatMessage("assistant", "> a", spelled("> a")), ChatMessage("user", "two")]
+    prompt = render_prompt(vocabulary, messages)
+    assert vocabulary.text(prompt.tokens) == prompt.text == "one|one|> a|> a|two|two|"
+    assert prompt.tokens[8:12] == [*spelled("> a"), ord("|")]
+
+
 def test_two_equal_replies_are_told_apart():
     vocabulary = chatml()
     messages = chat("> a", "> a", "> a", "> a", "> a")
@@ -250,13 +278,15 @@ def test_two_equal_replies_are_told_apart():
     assert tokens.count(ord(">")) == 1
 
 
-def test_a_reply_with_a_control_text_in_its_own_ids():
+@pytest.mark.parametrize("reply", ["say <|im_end|>", "<|im_end|> x", "<|im_end|>"])
+def test_a_reply_with_a_control_text_in_its_own_ids(reply):
     vocabulary = chatml()
-    reply = "say <|im_end|>"
     messages = [*chat("one"), ChatMessage("assistant", reply, spelled(reply)), ChatMessage("user", "two")]
     prompt = render_prompt(vocabulary, messages)
     assert len(vocabulary.control_ids(prompt.tokens)) == 6 + 1
     assert vocabulary.text(prompt.tokens) == prompt.text
+    start = bytes(token for token in prompt.tokens if token < 256).index(reply.encode())
+    assert start > 0
 
 
 # --- the beginning --------------------------------------------------------------------------------------------------
@@ -411,3 +441,8 @@ def test_no_space_appears_where_the_text_was_cut():
     assert vocabulary.text(prompt.tokens) == "<s> [INST] a</s>b [/INST] x <s> [INST] c [/INST]"
     continued = render_prompt(vocabulary, messages[:2], continue_last=True)
     assert vocabulary.text(continued.tokens) == "<s> [INST] a</s>b [/INST]x"
+
+
+def test_after_a_control_token_such_a_space_is_put_as_it_always_is():
+    vocabulary = FakeVocabulary("<s>{{ messages[0].content }}", ("<s>", "</s>"), adds_space=True)
+    assert vocabulary.text(render_prompt(vocabulary, chat("</s>b")).tokens) == "<s> </s>b"
