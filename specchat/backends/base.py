@@ -155,8 +155,11 @@ class Drafter(Protocol):
     def name(self) -> str:
         """A short name for the screen, such as "draft" for a model or "ngram"."""
 
+    def behind(self, context: Sequence[int]) -> int:
+        """How many tokens of ``context`` a draft model must read before it can propose; 0 where there is none."""
+
     def prefill(self, prompt: Sequence[int], should_stop: Callable[[], bool]) -> Prefill | None:
-        """Reads the prompt ahead of the first `propose`; None where there is nothing to read.
+        """Reads ahead all of the prompt but its last token; None where there is nothing to read.
 
         Raises:
             Interrupted: ``should_stop()`` was true; what was read is kept.
@@ -172,9 +175,10 @@ class Drafter(Protocol):
     ) -> Draft:
         """Draws up to ``limit`` tokens that may follow ``context``.
 
-        Before each draw it asks ``length.more`` whether to draw (the length rule: decided before the draw, never
-        by dropping a drawn token), and after an end-of-turn token it stops. ``context`` is everything committed:
-        prompt and reply so far.
+        A drafter with a model asks ``length.pays`` first, ``length.more`` before each draw, and ``length.go_on``
+        before it evaluates the model for another one; a drafter whose tokens are free and known at once asks
+        ``length.choose``. So the length rule holds: decided before the draw, never by dropping a drawn token. After
+        an end-of-turn token it stops. ``context`` is everything committed: prompt and reply so far.
         """
 
     def observe(self, draft: Draft, num_accepted: int, committed: Sequence[int]) -> None:

@@ -45,6 +45,11 @@ class ModelDrafter:
         self._clock = clock
         self._proposed_after = 0
 
+    def behind(self, context: Sequence[int]) -> int:
+        """How many tokens of ``context`` its cache lacks, the last one always among them."""
+        held = self.model.tokens(self._sequence)
+        return len(context) - min(common_prefix(held, context), len(context) - 1)
+
     def prefill(self, prompt: Sequence[int], should_stop: Callable[[], bool]) -> Prefill | None:
         """Reads all of the prompt but its last token, which the first step of `propose` takes.
 
@@ -75,21 +80,23 @@ class ModelDrafter:
         """
         self._proposed_after = len(context)
         obstacle = self._obstacle(context)
-        if obstacle is not None or limit < 1:
+        if obstacle is not None or limit < 1 or not length.pays(behind := self.behind(context)):
             return Draft((), (), self.name, obstacle)
         limit = min(limit, self.model.n_ctx - len(context) + 1)
-        logits, evaluated = self._catch_up(context)
+        logits, evaluated = self._catch_up(context, behind)
         history = self._history(context, params)
         tokens: list[int] = []
         q: list[Distribution] = []
         while True:
             following = self._distribution(logits, params, history)
-            if not length.more(len(tokens), following):
+            if not length.more(len(tokens), following, logits):
                 break
             token = following.sample(rng)
             tokens.append(token)
             q.append(following)
             if len(tokens) == limit or self.model.vocabulary.is_end(token):
+                break
+            if not length.go_on(len(tokens), following.probability(token)):
                 break
             history.append(token)
             logits = self.model.decode([PassInput(self._sequence, (token,), 1)])[0][0]
@@ -109,13 +116,13 @@ class ModelDrafter:
             return "the chat holds tokens that the draft does not have"
         return None
 
-    def _catch_up(self, context: Sequence[int]) -> tuple[NDArray[np.float32], int]:
+    def _catch_up(self, context: Sequence[int], behind: int) -> tuple[NDArray[np.float32], int]:
         """Brings the cache to the context; returns the logits after it and how many tokens were evaluated.
 
         At least the last token is evaluated, for its logits.
         """
         held = self.model.tokens(self._sequence)
-        keep = min(common_prefix(held, context), len(context) - 1)
+        keep = len(context) - behind
         if keep < len(held):
             keep = self.model.truncate(self._sequence, keep)
         behind = len(context) - keep

@@ -40,6 +40,10 @@ class NgramDrafter:
         self._seen: list[int] = []
         self._places: dict[tuple[int, ...], list[int]] = defaultdict(list)
 
+    def behind(self, context: Sequence[int]) -> int:
+        """There is no model that could be behind."""
+        return 0
+
     def prefill(self, prompt: Sequence[int], should_stop: Callable[[], bool]) -> Prefill | None:
         """There is nothing to read ahead."""
         return None

@@ -6,10 +6,40 @@ included); once drawn, a token stays in the block. Dropping a drawn token for it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from specchat.core.sampling import Distribution
+
+_MEMORY = 0.1
+"""How much the latest round counts in an average over rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOutcome:
+    """What a length rule learns from a round.
+
+    Attributes:
+        num_drafted, num_accepted: drafted tokens, and how many were kept. Of the rest the first was judged.
+        draft_seconds: the time of the drafter.
+        verify_seconds: the time of the target's pass and of the sampling that follows it.
+        drafter: who proposed; "none" where nothing was drafted.
+        evaluated: how many tokens a draft model evaluated for it.
+    """
+
+    num_drafted: int
+    num_accepted: int
+    draft_seconds: float
+    verify_seconds: float
+    drafter: str = "none"
+    evaluated: int = 0
 
 
 class DraftLength(Protocol):
@@ -25,8 +55,22 @@ class DraftLength(Protocol):
         ``limit`` is what the context, the pass size and the tokens left to write allow.
         """
 
-    def more(self, num_drawn: int, q: Distribution) -> bool:
-        """Whether to draw one more token from ``q``, after ``num_drawn`` of this round."""
+    def pays(self, behind: int) -> bool:
+        """Whether to ask a draft model in this round. It must read ``behind`` tokens before it can propose."""
+
+    def more(self, num_drawn: int, q: Distribution, logits: NDArray[np.float32] | None = None) -> bool:
+        """Whether to draw one more token from ``q``, after ``num_drawn`` of this round.
+
+        ``logits`` are those that q was made of, ``[n_vocab]``: they tell how sure the draft is also where truncation
+        or temperature 0 left one token in q. None where there are none.
+        """
+
+    def go_on(self, num_drawn: int, probability: float) -> bool:
+        """Whether the draft model shall be asked once more, after ``num_drawn`` tokens of this round.
+
+        ``probability`` is that of the last one in its q. The answer costs a step of the draft model if it is yes,
+        whatever `more` says then.
+        """
 
     def choose(self, chances: Sequence[float]) -> int:
         """How many of a proposal's tokens to use, where all are known beforehand and cost nothing (n-gram, copy).
@@ -34,12 +78,16 @@ class DraftLength(Protocol):
         ``chances[i]`` is the proposer's estimate of P(token i is kept | all before it were). Asked instead of `more`.
         """
 
-    def observe(self, num_drafted: int, num_accepted: int, draft_seconds: float, verify_seconds: float) -> None:
-        """Learns what a finished round cost and kept."""
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learns what a finished round cost and kept, also one in which nothing was drafted."""
 
 
 class FixedLength:
-    """Always γ tokens, context permitting."""
+    """Always γ tokens, context permitting.
+
+    Of two drafters the one that is expected to have more tokens kept proposes: a free proposal is taken unless the
+    draft model has lately done better than it promises.
+    """
 
     reason: str | None = None
 
@@ -47,18 +95,36 @@ class FixedLength:
         if num_draft_tokens < 0:
             raise ValueError("the number of draft tokens cannot be negative")
         self.num_draft_tokens = num_draft_tokens
+        self._model_keeps: float | None = None
+        self._model_can = False
 
     def begin_round(self, limit: int) -> int:
         """γ, or what there is room for."""
+        self._model_can = False
         return min(self.num_draft_tokens, limit)
 
-    def more(self, num_drawn: int, q: Distribution) -> bool:
+    def pays(self, behind: int) -> bool:
+        """Always: that many tokens are wanted in every round."""
+        self._model_can = True
+        return True
+
+    def more(self, num_drawn: int, q: Distribution, logits: NDArray[np.float32] | None = None) -> bool:
+        """Always: `begin_round` has settled the length."""
+        return True
+
+    def go_on(self, num_drawn: int, probability: float) -> bool:
         """Always: `begin_round` has settled the length."""
         return True
 
     def choose(self, chances: Sequence[float]) -> int:
-        """All that are proposed: `begin_round` has settled how many may be."""
-        return len(chances)
+        """All that are proposed, as far as γ goes, or none where a draft model can propose and promises more."""
+        kept = math.fsum(accumulate(chances[: self.num_draft_tokens], mul))
+        if self._model_can and self._model_keeps is not None and kept < self._model_keeps:
+            return 0
+        return min(len(chances), self.num_draft_tokens)
 
-    def observe(self, num_drafted: int, num_accepted: int, draft_seconds: float, verify_seconds: float) -> None:
-        """Learns nothing."""
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learns how many tokens of the draft model are kept."""
+        if outcome.drafter == "draft" and outcome.num_drafted:
+            before = outcome.num_accepted if self._model_keeps is None else self._model_keeps
+            self._model_keeps = before + _MEMORY * (outcome.num_accepted - before)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 import numpy as np
 
-from specchat.backends.base import Drafter, Interrupted, LanguageModel, PassInput, bring_to
+from specchat.backends.base import Interrupted, LanguageModel, PassInput, bring_to
 from specchat.core.events import Event, FinishReason, PlainSpeed, Prefill
 from specchat.core.sampling import SamplingParams, distribution
 from specchat.core.stats import ReplyStats
@@ -25,6 +25,8 @@ from specchat.errors import ContextFullError, DecodeError, SpecchatError
 
 PLAIN_STEPS = 8
 """Plain steps that are enough for a median."""
+_CATCH_UP = 16
+"""How many tokens a draft model reads in its first step. More are read ahead, where they can be told and stopped."""
 
 
 def generate(
@@ -103,7 +105,6 @@ def _rounds(
 ) -> Generator[Event, None, FinishReason]:
     """Plays rounds until the reply ends; returns why it did."""
     player.start()
-    reader: Drafter | None = None
     while True:
         if should_stop():
             return "interrupted"
@@ -116,14 +117,19 @@ def _rounds(
             return "context"
         now = plan()
         most = now.length.begin_round(min(room, player.largest_pass) - 1) if now.drafter is not None else 0
-        if most > 0 and now.drafter is not None and now.drafter is not reader:
-            reader = now.drafter
-            if (prefill := reader.prefill(player.context, should_stop)) is not None:
-                player.skip()
-                yield stats.add(prefill)
+        if most > 0 and now.drafter is not None and (prefill := _read_ahead(now, player.context, should_stop)):
+            player.skip()
+            yield stats.add(prefill)
         yield stats.add(player.play(now, most))
         if player.ended is not None:
             return player.ended
+
+
+def _read_ahead(plan: RoundPlan, context: Sequence[int], should_stop: Callable[[], bool]) -> Prefill | None:
+    """Has the draft model read what it has missed, where that is much and drafting with it pays."""
+    assert plan.drafter is not None
+    behind = plan.drafter.behind(context)
+    return plan.drafter.prefill(context, should_stop) if behind > _CATCH_UP and plan.length.pays(behind) else None
 
 
 def measure_plain_speed(

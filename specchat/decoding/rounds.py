@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specchat.backends.base import NO_DRAFT, Draft, Drafter, LanguageModel, PassInput, bring_to
-from specchat.core.draft_length import DraftLength, FixedLength
+from specchat.core.draft_length import DraftLength, FixedLength, RoundOutcome
 from specchat.core.events import CommittedToken, Fate, FinishReason, Round, RoundSeconds
 from specchat.core.sampling import Distribution, SamplingParams, distribution
 from specchat.core.verification import VerificationRule, rule_named
@@ -118,8 +118,17 @@ class RoundPlayer:
             sample=sampled - verified,
             other=0.0,
         )
+        plan.length.observe(
+            RoundOutcome(
+                num_drafted=len(draft),
+                num_accepted=verdict.num_accepted,
+                draft_seconds=seconds.draft,
+                verify_seconds=seconds.verify + seconds.sample,
+                drafter=draft.drafter,
+                evaluated=draft.evaluated,
+            )
+        )
         if plan.drafter is not None and num_draft_tokens > 0:
-            plan.length.observe(len(draft), verdict.num_accepted, seconds.draft, seconds.verify)
             plan.drafter.observe(draft, verdict.num_accepted, [token.id for token in committed])
         self._index += 1
         return self._timed(

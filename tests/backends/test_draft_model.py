@@ -98,7 +98,7 @@ def test_the_length_rule_is_asked_before_each_draw(drafter):
     asked = []
 
     class Rule(FixedLength):
-        def more(self, num_drawn, q):
+        def more(self, num_drawn, q, logits=None):
             asked.append((num_drawn, q))
             return num_drawn < 2
 
@@ -110,7 +110,7 @@ def test_the_length_rule_is_asked_before_each_draw(drafter):
 
 def test_nothing_is_drawn_where_the_rule_says_so(drafter):
     class Never(FixedLength):
-        def more(self, num_drawn, q):
+        def more(self, num_drawn, q, logits=None):
             return False
 
     draft = propose(drafter, CONTEXT, length=Never(4))

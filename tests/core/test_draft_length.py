@@ -2,7 +2,7 @@
 
 import pytest
 
-from specchat.core.draft_length import DraftLength, FixedLength
+from specchat.core.draft_length import DraftLength, FixedLength, RoundOutcome
 from specchat.core.sampling import Distribution
 
 
@@ -11,7 +11,7 @@ def test_a_fixed_length(wanted: int, limit: int, expected: int) -> None:
     length: DraftLength = FixedLength(wanted)
     assert length.begin_round(limit) == expected
     assert length.more(0, Distribution.one_hot(1))
-    length.observe(expected, 0, 1.0, 1.0)
+    length.observe(RoundOutcome(expected, 0, 1.0, 1.0))
     assert length.begin_round(limit) == expected
     assert length.reason is None
 

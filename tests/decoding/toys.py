@@ -20,6 +20,9 @@ class ChainDrafter:
         self.model = model
         self.observed: list[tuple[int, int]] = []
 
+    def behind(self, context):
+        return 0
+
     def prefill(self, prompt, should_stop):
         return None
 
