@@ -102,6 +102,13 @@ class GgufHeader:
         """The width of one head's values."""
         return self.size("attention.value_length") or (self.n_embd or 0) // max((*self.n_heads, 1))
 
+    def head_sizes(self, *, windowed: bool) -> tuple[int, int]:
+        """The widths of one head's keys and values, in a layer with a sliding window or without."""
+        if not windowed:
+            return self.head_size_k, self.head_size_v
+        size_k, size_v = self.size("attention.key_length_swa"), self.size("attention.value_length_swa")
+        return size_k or self.head_size_k, size_v or self.head_size_v
+
     @property
     def sliding_window(self) -> int | None:
         """How many tokens back the layers with a window see; None where all see everything."""
@@ -148,20 +155,6 @@ class GgufHeader:
             self._has(f"{self.architecture}.{key}") for key in ("ssm.state_size", "shortconv.l_cache", "wkv.head_size")
         )
 
-    def cache_bytes(self, n_ctx: int, *, n_ubatch: int = 512, bytes_per_value: float = 2.0) -> int:
-        """An estimate of what the cache of one sequence of ``n_ctx`` tokens takes.
-
-        Layers with a sliding window keep the window and one pass (llama.cpp rounds up to 256); recurrent layers keep
-        one state of 32-bit numbers.
-        """
-        rows, window = -(-n_ctx // 256) * 256, self.sliding_window
-        windowed = min(rows, -(-((window or 0) + n_ubatch) // 256) * 256)
-        per_head = (self.head_size_k + self.head_size_v) * bytes_per_value
-        total = 0.0
-        for heads, has_window in zip(self.n_heads_kv, self.has_window, strict=True):
-            total += heads * per_head * (windowed if has_window else rows)
-        return int(total) + self._recurrent_bytes()
-
     def tokens(self) -> list[bytes]:
         """The texts of the vocabulary as they stand in the file (not yet the bytes that they stand for)."""
         array = self.metadata.get("tokenizer.ggml.tokens")
@@ -204,10 +197,3 @@ class GgufHeader:
         if isinstance(value, tuple):
             return (tuple(int(number) for number in value) + (0,) * n_layers)[:n_layers]
         return (value,) * n_layers if isinstance(value, int) else default
-
-    def _recurrent_bytes(self) -> int:
-        inner, state = self.size("ssm.inner_size") or 0, self.size("ssm.state_size") or 0
-        groups, kernel = self.size("ssm.group_count") or 0, self.size("ssm.conv_kernel") or 1
-        per_layer = (kernel - 1) * (inner + 2 * groups * state) + inner * state
-        per_layer += ((self.size("shortconv.l_cache") or 1) - 1) * (self.n_embd or 0)
-        return 4 * per_layer * sum(heads == 0 for heads in self.n_heads_kv)

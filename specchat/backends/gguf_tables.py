@@ -97,3 +97,21 @@ HEAD_ARCHITECTURES = frozenset({"eagle3", "dflash", "gemma4-assistant"})
 
 SQUARE_ATTENTION = frozenset({"qwen2", "qwen2moe", "lfm2", "phi3", "olmo2", "internlm2", "starcoder2"})
 """Architectures whose heads together must be as wide as the inner state, which llama.cpp only asserts."""
+
+SNAPSHOT_ARCHITECTURES = frozenset(
+    {
+        "bailingmoe3", "deepseek4", "glm5-next", "kimi-k3", "lfm2", "lfm2moe", "nemotron_h", "nemotron_h_moe", "qwen35",
+        "qwen35moe", "qwen4exp",
+    }
+)  # fmt: skip
+"""Recurrent and hybrid models of which llama.cpp keeps earlier states (`n_rs_seq`)."""
+
+_ARM_TYPES = frozenset({"Q1_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "IQ4_NL", "MXFP4"})
+REPACKED_BY_FEATURE: dict[str, frozenset[str]] = {
+    "AVX2": frozenset({"Q4_0", "Q4_K", "IQ4_NL", "MXFP4"}),
+    "AVX512": frozenset({"Q2_K"}),
+    "AMX_INT8": frozenset({"Q4_0", "Q4_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS"}),
+    "DOTPROD": _ARM_TYPES,
+    "MATMUL_INT8": _ARM_TYPES,
+}
+"""By feature of the processor: types of tensors that llama.cpp stores in a second order for it (ggml-cpu/repack)."""

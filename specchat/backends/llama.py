@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from specchat.backends.base import Interrupted
 from specchat.backends.gguf_header import GgufHeader, check_can_chat, check_tokens, read_header
+from specchat.backends.gguf_memory import DEFAULT_ROWS, MOST_SNAPSHOTS, micro_batch
 from specchat.backends.llama_callbacks import ProgressCallback
 from specchat.backends.llama_context import LlamaLanguageModel
 from specchat.backends.llama_devices import (
@@ -30,11 +31,10 @@ from specchat.backends.llama_devices import (
     choose_devices,
     default_threads,
     devices,
-    free_for_offload,
-    layers_that_fit,
 )
 from specchat.backends.llama_library import allocated_bytes, failure, llama_cpp, log, start
 from specchat.backends.llama_vocabulary import LlamaVocabulary
+from specchat.backends.placement import layers_that_fit, room_on
 from specchat.errors import LoadError, UsageError
 
 __all__ = [
@@ -49,7 +49,6 @@ __all__ = [
     "load_model",
 ]
 
-_MOST_SNAPSHOTS = 8
 _ANOTHER_MODEL = "Update llama-cpp-python, or choose another model or another file of this one."
 
 
@@ -80,7 +79,6 @@ def load_model(
     progress: Callable[[float], bool] | None = None,
     vocab_only: bool = False,
     n_ctx: int = 8192,
-    reserved_bytes: int = 0,
 ) -> LlamaModel:
     """Loads a model's weights.
 
@@ -94,7 +92,6 @@ def load_model(
         progress: called with the part that is read, 0 to 1; returns whether to go on.
         vocab_only: loads the vocabulary and no weights.
         n_ctx: the context that will be made; it counts where ``gpu_layers`` is None.
-        reserved_bytes: device memory to leave free where ``gpu_layers`` is None, for the other model of a pair.
 
     Raises:
         ModelFileError: the file is missing, malformed, or no model that can chat.
@@ -111,8 +108,8 @@ def load_model(
     if vocab_only or not chosen:
         gpu_layers = 0
     elif gpu_layers is None:
-        free = free_for_offload([facts for facts, _ in chosen])
-        gpu_layers = layers_that_fit(header, free, n_ctx=n_ctx, reserved=reserved_bytes)
+        room = room_on([facts for facts, _ in chosen])
+        gpu_layers = layers_that_fit(header, room, n_ctx, n_devices=len(chosen))
     params = llama_cpp.llama_model_default_params()
     params.n_gpu_layers = gpu_layers
     params.vocab_only = vocab_only
@@ -196,7 +193,7 @@ class LlamaModel:
         self,
         *,
         n_ctx: int = 4096,
-        max_logits: int = 17,
+        max_logits: int = DEFAULT_ROWS,
         n_batch: int = 512,
         n_ubatch: int | None = None,
         n_sequences: int = 1,
@@ -228,12 +225,12 @@ class LlamaModel:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = n_ctx * n_sequences
         params.n_batch = max(1, min(n_batch, n_ctx))
-        params.n_ubatch = min(params.n_batch, n_ubatch or (512 if self.facts.gpu_layers else 128))
+        params.n_ubatch = min(params.n_batch, n_ubatch or micro_batch(self.facts.gpu_layers))
         params.n_seq_max = n_sequences
         params.n_outputs_max = max(max_logits, n_sequences)
         if self.keeps_running_state:
             # llama.cpp asserts that a micro-batch is larger than the snapshots and one
-            params.n_rs_seq = max(0, min(max_logits - 1, _MOST_SNAPSHOTS, params.n_ubatch - 2))
+            params.n_rs_seq = max(0, min(max_logits - 1, MOST_SNAPSHOTS, params.n_ubatch - 2))
         params.n_threads = params.n_threads_batch = threads or default_threads()
         params.flash_attn_type = (
             llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED if exact else llama_cpp.LLAMA_FLASH_ATTN_TYPE_AUTO

@@ -1,4 +1,4 @@
-"""The devices that llama.cpp can use, what this build of it can do, and how much of a model a device can hold."""
+"""The devices that llama.cpp can use, and what this build of it can do."""
 
 from __future__ import annotations
 
@@ -7,23 +7,18 @@ import math
 import os
 import platform
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import psutil
 
-from specchat.backends.gguf_header import GgufHeader
 from specchat.backends.llama_library import ggml_function, llama_cpp, start
+from specchat.backends.placement import offload_devices
 from specchat.errors import UsageError
 
 DeviceKind: TypeAlias = Literal["cpu", "gpu", "igpu", "accel", "meta"]
 _KINDS: tuple[DeviceKind, ...] = ("cpu", "gpu", "igpu", "accel", "meta")
-_SPARE = 0.05
-"""The part of a device's free memory that is left alone: other programs, fragmentation."""
-_COMPUTE_BYTES = 300 * 2**20
-"""What llama.cpp needs on a device besides weights and cache: buffers for one pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +89,8 @@ def choose_devices(name: str | None) -> list[tuple[DeviceFacts, int]]:
     """The device of that name, or all GPUs; an empty list stands for the CPU."""
     found = device_handles()
     if name is None:
-        gpus = [entry for entry in found if entry[0].kind == "gpu"]
-        return gpus or [entry for entry in found if entry[0].kind == "igpu"]
+        used = offload_devices(facts for facts, _ in found)
+        return [entry for entry in found if entry[0] in used]
     chosen = [entry for entry in found if entry[0].name.lower() == name.lower()]
     if not chosen:
         raise UsageError(f"There is no device {name!r}.", f"Choose one of: {', '.join(f.name for f, _ in found)}.")
@@ -122,55 +117,6 @@ def unused_gpu_note(has_nvidia: bool, system: str, machine: str) -> str | None:
             'Without the CUDA toolkit: CMAKE_ARGS="-DGGML_VULKAN=on".'
         )
     return None
-
-
-def layers_that_fit(header: GgufHeader, free: int, *, n_ctx: int, reserved: int = 0) -> int:
-    """How many layers a device with ``free`` bytes can hold, weights and cache, the output layer counted as one.
-
-    llama.cpp offloads from the end: the output layer first, then the last layer, and so on.
-
-    Args:
-        header: the model.
-        free: bytes that are free on the device, or on all devices together.
-        n_ctx: tokens of context that the cache will hold.
-        reserved: bytes to leave free for something else: the other model of a pair.
-
-    Returns:
-        Between 0 and ``n_layers + 1``.
-    """
-    n_layers = header.n_layers or 0
-    room = free * (1 - _SPARE) - reserved - _COMPUTE_BYTES
-    cache = header.cache_bytes(n_ctx) / max(n_layers, 1)
-    sizes = [cache] * n_layers
-    output = 0.0
-    tied = "output.weight" not in {tensor.name for tensor in header.tensors}
-    for tensor in header.tensors:
-        layer = _layer(tensor.name, n_layers)
-        if layer is not None:
-            sizes[layer] += tensor.n_bytes
-        elif tensor.name.startswith("output") or (tied and tensor.name == "token_embd.weight"):
-            output += tensor.n_bytes
-    fitting = 0
-    for size in (output, *reversed(sizes)):
-        room -= size
-        if room < 0:
-            break
-        fitting += 1
-    return fitting
-
-
-def free_for_offload(found: Sequence[DeviceFacts]) -> int:
-    """The free memory of the devices that llama.cpp would use: all GPUs, or the built-in one where there is none."""
-    gpus = [device.free for device in found if device.kind == "gpu"]
-    return sum(gpus) if gpus else sum(device.free for device in found if device.kind == "igpu")
-
-
-def _layer(tensor_name: str, n_layers: int) -> int | None:
-    parts = tensor_name.split(".", 2)
-    if parts[0] != "blk" or len(parts) < 3 or not parts[1].isdecimal():
-        return None
-    layer = int(parts[1])
-    return layer if layer < n_layers else None
 
 
 def _ram() -> tuple[int, int]:

@@ -10,19 +10,18 @@ from pathlib import Path
 from specchat.backends.base import Drafter
 from specchat.backends.draft_model import ModelDrafter
 from specchat.backends.gguf_header import GgufHeader, read_header
+from specchat.backends.gguf_memory import DEFAULT_ROWS, repacked_types
 from specchat.backends.identical_passes import largest_identical_pass
-from specchat.backends.llama import LlamaLanguageModel, LlamaModel, build, devices, load_model
+from specchat.backends.llama import BuildFacts, DeviceFacts, LlamaLanguageModel, LlamaModel, build, devices, load_model
+from specchat.backends.llama_devices import choose_devices
 from specchat.backends.llama_library import log
 from specchat.backends.ngram import NgramDrafter
+from specchat.backends.placement import SMALLEST_CONTEXT, Placement, Wish, place
 from specchat.engine.interface import Device, DeviceList, Load, ModelDescription
 from specchat.engine.pair import LoadedPair, OnProgress, check_same_vocabulary
 from specchat.errors import LoadError, MemoryShortError, ModelFileError
 
-DEFAULT_CONTEXT = 8192
-SMALLEST_CONTEXT = 1024
-"""Where memory is short, a context that nobody asked for is halved down to this."""
-
-MAX_DRAFT_TOKENS = 16
+MAX_DRAFT_TOKENS = DEFAULT_ROWS - 1
 """The largest γ. Rows of logits cost memory, so a context has room for one pass of this many and one more."""
 
 
@@ -78,10 +77,11 @@ class _Loading:
         facts = build()
         if facts.note is not None:
             self._notes.append(facts.note)
+        placement = self._place(facts)
         with ExitStack() as stack:
-            target = self._load_target(stack)
+            target = self._load_target(stack, placement)
             drafters: dict[str, Drafter] = {"ngram": NgramDrafter(target.context.vocabulary.is_end)}
-            draft = self._load_draft(stack, target)
+            draft = self._load_draft(stack, target, placement)
             if draft is not None:
                 drafters["draft"] = ModelDrafter(draft.context, target.context.vocabulary.n_vocab)
             return LoadedPair(
@@ -96,30 +96,60 @@ class _Loading:
                 close=stack.pop_all().close,
             )
 
-    def _load_target(self, stack: ExitStack) -> _Loaded:
+    def _place(self, facts: BuildFacts) -> Placement:
+        """Decides the context and which layers go to GPUs, before anything is loaded."""
         command = self._command
-        n_ctx = self._wanted_context(read_header(command.target))
+        target = read_header(command.target)
+        trained = target.n_ctx_train
+        if command.n_ctx is not None and trained is not None and command.n_ctx > trained:
+            self._notes.append(f"{target.name} was trained on {trained} tokens of context; that many are used.")
+        same_device = command.draft_device in (None, command.target_device)
+        wish = Wish(
+            n_ctx=command.n_ctx,
+            gpu_layers=command.gpu_layers,
+            repacked=frozenset() if command.exact else repacked_types(facts.system_info),
+            draft_shares_weights=self._drafts_for_itself(),
+        )
+        placement = place(
+            target,
+            self._draft_header(),
+            _usable(command.target_device),
+            wish,
+            draft_devices=None if same_device else _usable(command.draft_device),
+        )
+        self._notes += placement.notes
+        if not placement.fits:
+            need = f"{placement.cpu.needed / 2**30:.1f} GiB"
+            self._notes.append(f"The pair needs {need} of memory, more than is free: it may be slow, or be ended.")
+        return placement
+
+    def _draft_header(self) -> GgufHeader | None:
+        """The draft's header; None where there is no draft or its file cannot be read, which a note then says."""
+        if self._command.draft is None:
+            return None
+        try:
+            return read_header(self._command.draft)
+        except ModelFileError as error:
+            self._notes.append(_unused(error))
+            return None
+
+    def _drafts_for_itself(self) -> bool:
+        command = self._command
+        same_device = command.draft_device in (None, command.target_device)
+        return command.draft is not None and same_device and _same_file(command.draft, command.target)
+
+    def _load_target(self, stack: ExitStack, placement: Placement) -> _Loaded:
+        command = self._command
         model = stack.enter_context(
             load_model(
                 command.target,
-                gpu_layers=command.gpu_layers,
+                gpu_layers=placement.target.gpu_layers,
                 device=command.target_device,
                 repack=not command.exact,
                 progress=lambda fraction: self._on_progress("target", fraction),
-                n_ctx=n_ctx,
-                reserved_bytes=_room_for(command.draft, n_ctx),
             )
         )
-        return _Loaded(model, self._context_that_fits(model, n_ctx))
-
-    def _wanted_context(self, header: GgufHeader) -> int:
-        trained = header.n_ctx_train or DEFAULT_CONTEXT
-        wanted = self._command.n_ctx
-        if wanted is None:
-            return min(DEFAULT_CONTEXT, trained)
-        if wanted > trained:
-            self._notes.append(f"{header.name} was trained on {trained} tokens of context; that many are used.")
-        return min(wanted, trained)
+        return _Loaded(model, self._context_that_fits(model, placement.n_ctx))
 
     def _context_that_fits(self, model: LlamaModel, n_ctx: int) -> LlamaLanguageModel:
         """A context of the wanted size; a smaller one where memory is short and nobody asked for this size."""
@@ -141,35 +171,33 @@ class _Loading:
             n_ctx=n_ctx, max_logits=MAX_DRAFT_TOKENS + 1, threads=self._command.threads, exact=self._command.exact
         )
 
-    def _load_draft(self, stack: ExitStack, target: _Loaded) -> _Loaded | None:
-        if self._command.draft is None:
+    def _load_draft(self, stack: ExitStack, target: _Loaded, placement: Placement) -> _Loaded | None:
+        if placement.draft is None:
             return None
         try:
             with ExitStack() as own:
-                model = self._draft_model(own, target)
+                model = self._draft_model(own, target, placement.draft.gpu_layers)
                 _check_vocabularies(target.model, model)
                 draft = _Loaded(model, self._context(model, target.context.n_ctx))
                 stack.push(own.pop_all())
                 return draft
         except (LoadError, ModelFileError) as error:
-            self._notes.append(f"The draft is not used: {error.message} {error.next_step}")
+            self._notes.append(_unused(error))
             return None
 
-    def _draft_model(self, stack: ExitStack, target: _Loaded) -> LlamaModel:
+    def _draft_model(self, stack: ExitStack, target: _Loaded, gpu_layers: int) -> LlamaModel:
         """The draft's weights; the target's own where it drafts for itself."""
         command = self._command
         assert command.draft is not None
-        same_device = command.draft_device in (None, command.target_device)
-        if same_device and _same_file(command.draft, command.target):
+        if self._drafts_for_itself():
             self._on_progress("draft", 1.0)
             return target.model
         return stack.enter_context(
             load_model(
                 command.draft,
-                gpu_layers=0 if command.gpu_layers == 0 else None,
+                gpu_layers=gpu_layers,
                 device=command.draft_device,
                 progress=lambda fraction: self._on_progress("draft", fraction),
-                n_ctx=target.context.n_ctx,
             )
         )
 
@@ -186,15 +214,13 @@ def _check_vocabularies(target: LlamaModel, draft: LlamaModel) -> None:
         check_same_vocabulary(target.vocabulary, draft.vocabulary)
 
 
-def _room_for(draft: str | None, n_ctx: int) -> int:
-    """Device memory that the draft will want; nothing where its file cannot be read: loading it will say so."""
-    if draft is None:
-        return 0
-    try:
-        header = read_header(draft)
-    except ModelFileError:
-        return 0
-    return header.tensor_bytes + header.cache_bytes(n_ctx)
+def _usable(device: str | None) -> list[DeviceFacts]:
+    """The device of that name, or all GPUs, and the CPU, which is always there."""
+    return [facts for facts in devices() if facts.kind == "cpu"] + [facts for facts, _ in choose_devices(device)]
+
+
+def _unused(error: LoadError | ModelFileError) -> str:
+    return f"The draft is not used: {error.message} {error.next_step}"
 
 
 def _same_file(one: str, other: str) -> bool:

@@ -42,22 +42,6 @@ def test_what_a_file_says(tiny):
     assert not header.is_recurrent
 
 
-def test_cache_sizes_are_llama_cpps(tmp_path):
-    """The estimate against what llama.cpp allocates, in MiB of its log."""
-    from specchat.backends.llama import load_model
-    from specchat.backends.llama_library import log
-
-    for name in ("llama", "gemma3", "mamba", "lfm2"):
-        path = write_tiny_model(tmp_path / f"{name}.gguf", name, n_layers=4)
-        mark = log.mark()
-        with load_model(path) as model, model.context(n_ctx=3000, n_ubatch=64, max_logits=1, threads=1):
-            lines = [line for line in log.since(mark) if " KV buffer size" in line or " RS buffer size" in line]
-        allocated = sum(float(line.split("=")[1].split()[0]) for line in lines)
-        estimated = read_header(path).cache_bytes(3000, n_ubatch=64) / 2**20
-        assert lines
-        assert estimated == pytest.approx(allocated, abs=0.02), name
-
-
 def test_tensor_sizes_are_ggmls():
     """The table of types against the library's own answers."""
     import ctypes
