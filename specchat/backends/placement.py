@@ -28,7 +28,7 @@ _DRIVER_BYTES = 128 * 2**20
 
 # Assumed before anything is measured: how much faster a GPU reads weights than a CPU, how often a draft is right, what
 # each further token in a pass costs the CPU in plain steps (on a GPU: next to nothing), and which gain is worth it.
-_GPU_SPEED, _ACCEPTANCE, _CPU_TOKEN_COST, _LEAST_GAIN = 8.0, 0.7, 0.6, 1.05
+_GPU_SPEED, _ACCEPTANCE, _CPU_TOKEN_COST, _LEAST_GAIN = 8.0, 0.7, 0.6, 1.1
 
 
 class DeviceMemory(Protocol):
@@ -256,7 +256,7 @@ class _Placing:
             return replace(placed, draft=draft, notes=tuple(notes))
         notes.append(
             f"The draft is not used: it does not fit {where}, and on the CPU it would cost more than it saves."
-            " A smaller context (--ctx) or a smaller draft makes room."
+            f" {'A smaller context (--ctx) or draft' if self._is_whole(layers) else 'A smaller target'} makes room."
         )
         return replace(placed, draft=None, notes=tuple(notes))
 

@@ -17,6 +17,7 @@ import msgspec
 from specchat.backends.gguf_header import read_header
 from specchat.errors import ConfigError, ModelFileError, UsageError
 from specchat.pairs import names
+from specchat.pairs.network import Network
 from specchat.strict_toml import check_keys, check_table, convert, nearest, read_toml
 
 DEFAULT_PAIR = "qwen2_5-coder-1_5b"
@@ -57,7 +58,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     ``file`` is its name in the models folder and in the hub's repository; of a model that is split, the first part's.
     ``path`` is instead a file of the user's own, which is used where it lies and never changed.
-    ``size`` (bytes, of all parts together) and ``sha256`` are given where they are known.
+    ``size`` (bytes, of all parts together), ``sha256`` and ``network`` are given where they are known; the last tells
+    what it will take in memory before its file is here.
     """
 
     key: str = ""
@@ -70,6 +72,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     size: _Bytes | None = None
     sha256: _Sha256 | None = None
     license: str | None = None
+    network: Network | None = None
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -122,6 +125,17 @@ class ModelPair:
     def key(self) -> str:
         """Its name in the catalogue, or one made from the file names of a pair that is not in it."""
         return self.pair.key
+
+    @property
+    def name(self) -> str:
+        """Target ⟵ draft as people read it, without what both names share."""
+        target = self.target.name.removesuffix(" Instruct")
+        if self.draft is None:
+            return target
+        words, others = self.draft.name.removesuffix(" Instruct").split(), target.split()
+        while len(words) > 1 and others and words[0] == others[0]:
+            words, others = words[1:], others[1:]
+        return f"{target} ⟵ {' '.join(words)}"
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -257,8 +271,9 @@ def _tables(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
             kind = Model if section == "models" else Pair
             known = [field.name for field in msgspec.structs.fields(kind) if field.name != "key"]
             check_keys(check_table(entry, where, path), known, where, path)
-            if isinstance(wheels := entry.get("wheels"), dict):
-                check_keys(wheels, ("names", "version", "member"), f"{where}.wheels", path)
+            for name, part in (("wheels", WheelSource), ("network", Network)):
+                if isinstance(table := entry.get(name), dict):
+                    check_keys(table, part.__struct_fields__, f"{where}.{name}", path)
             tables[section][key] = entry
     return tables
 

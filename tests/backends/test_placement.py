@@ -98,6 +98,7 @@ def test_the_target_comes_first_also_in_part(target, draft):
     assert placed.target.gpu_layers == 4
     assert placed.draft is None
     assert "4 of the target's 7 layers" in placed.notes[0]
+    assert "A smaller target makes room" in placed.notes[1]
 
 
 def test_no_gpu_or_none_wanted(target, draft):
@@ -201,10 +202,10 @@ def test_free_memory_is_that_of_what_llama_cpp_uses():
 
 
 def test_when_a_draft_on_the_cpu_pays():
-    """With α = 0.7 and passes that cost nothing more: (1 + 0.7)/(1 + c) ≥ 1.05 up to c = 0.62, at γ = 1."""
+    """With α = 0.7 and passes that cost nothing more: (1 + 0.7)/(1 + c) ≥ 1.1 up to c = 0.545, at γ = 1."""
     target = ModelMemory(9, Memory(weights=8000), Memory())
-    assert draft_pays(target, ModelMemory(0, Memory(), Memory(weights=600)))
-    assert not draft_pays(target, ModelMemory(0, Memory(), Memory(weights=640)))
+    assert draft_pays(target, ModelMemory(0, Memory(), Memory(weights=540)))
+    assert not draft_pays(target, ModelMemory(0, Memory(), Memory(weights=550)))
     assert draft_pays(target, ModelMemory(2, Memory(weights=4000), Memory()))
     assert not draft_pays(
         ModelMemory(0, Memory(), Memory(weights=1000)), ModelMemory(2, Memory(weights=8000), Memory())
