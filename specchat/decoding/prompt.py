@@ -155,7 +155,7 @@ def _add(tokens: _Tokens, messages: Sequence[ChatMessage], located: Located) -> 
     plain = [cut for cut in located.cuts if not any(start <= cut[0] and cut[1] <= end for start, end in replies)]
     at = 0
     for start, end in sorted([*replies, *plain]):
-        if start < at:  # a template that wrote one message inside another
+        if start < at:  # it overlaps the one before, which has broken it up already
             continue
         tokens.add_text(located.text[at:start], parse_special=True)
         ids = replies.get((start, end))

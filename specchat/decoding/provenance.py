@@ -23,9 +23,9 @@ _PRIVATE_USE = range(0x100000, 0x10FFFE)
 class Located:
     """A rendered text and where the messages are in it.
 
-    ``cuts`` are the ranges that look like control tokens but are (partly) somebody's text, in order, apart from each
-    other. ``spans`` tell for a message's index where it stands, if the template put it in unchanged. ``seen`` are the
-    messages of which something is there.
+    ``cuts`` are the ranges that look like control tokens but are (partly) somebody's text, in order. ``spans`` tell
+    for a message's index where it stands, if the template put it in unchanged. ``seen`` are the messages of which
+    something is there.
     """
 
     text: str
@@ -150,8 +150,4 @@ def _cuts(marked: _Marked, controls: _ControlTexts, inside: str) -> tuple[tuple[
             found += [(start, controls.end_at(marked.text, start)) for start in (index - 1, index) if start >= 0]
         starts = range(max(0, index - controls.longest + 1), index)
         found += [(start, end) for start in starts if (end := controls.end_at(marked.text, start)) > index]
-    cuts: list[tuple[int, int]] = []
-    for start, end in sorted(found):
-        if end > start and (not cuts or start >= cuts[-1][1]):  # what overlaps is broken by the cut already
-            cuts.append((start, end))
-    return tuple(cuts)
+    return tuple(sorted({(start, end) for start, end in found if end > start}))

@@ -253,6 +253,14 @@ def test_svg_breaks_lines_at_spaces():
     assert "".join(lines) == "word " * 40 + "x" * 100
 
 
+def test_svg_gives_wide_characters_two_columns():
+    tokens = [committed("歪e\u0301", 1), committed("x", 2, Fate.BONUS)]
+    root = ET.fromstring(export(chat(events=[round_of(*tokens), finished()]), form="svg"))
+    spans = {span.text: span for span in root.iter(f"{SVG}tspan")}
+    assert spans["歪e\u0301"].get("textLength") == f"{3 * 8.4:.1f}"
+    assert spans["x"].get("x") == f"{16 + 3 * 8.4:.1f}"
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_svg_is_sound_and_nothing_in_it_acts(text):
     svg = export(chat(text, plain_reply(text), system=text), HEADER, "svg")

@@ -49,6 +49,7 @@ def test_what_is_harmless_stays(text):
         ("a ` b\n`<script>`", "a ` b\n`&lt;script>`"),
         ("\\`<script>`", "\\`&lt;script>`"),
         ("- ~~~\n  ```\n  x\n  ~~~\n  <script>", "> - ~~~\n>   ```\n>   x\n>   ~~~\n>   &lt;script>"),
+        ("| a | b |\n|---|---|\n| ` | <b> ` |", "| a | b |\n|---|---|\n| ` | &lt;b> ` |"),
         ("```a|b\n<b>", "> ```a|b\n> &lt;b>"),
     ],
 )

@@ -125,6 +125,7 @@ def test_branches_deletions_and_changes_come_back(chat, path):
 
 def test_text_of_every_kind_comes_back_and_the_file_is_safe_to_look_at(chat, path):
     chat.ask(NASTY, plain_reply(NASTY))
+    chat.ask("and", plain_reply(NASTY.replace("\ud83d", "")))
     same(read_record(path), chat.conversation)
     written = path.read_text("utf-8")
     assert "歪" in written
@@ -153,6 +154,14 @@ def test_a_chat_in_which_nothing_was_said_leaves_no_file(path):
     with RecordWriter(path, HEADER):
         pass
     assert not path.exists()
+
+
+def test_a_turn_is_on_the_disk_when_it_ends(chat, path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(file))
+    chat.ask("one?")
+    assert synced[-1] is chat.writer._file
+    assert len(synced) <= 2  # the folder once, and the turn
 
 
 def test_each_line_is_there_at_once(chat, path):

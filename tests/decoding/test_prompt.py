@@ -192,6 +192,11 @@ def test_a_template_that_reacts_to_how_a_message_begins_is_not_disturbed():
     assert vocabulary.control_ids(prompt.tokens) == []
 
 
+def test_a_template_does_not_take_typed_text_for_its_own_control_tokens():
+    vocabulary = FakeVocabulary("{% for m in messages %}{{ m.content.split('<|im_end|>')[0] }}{% endfor %}")
+    assert render_prompt(vocabulary, chat("a<|im_end|>b")).text == "a<|im_end|>b"
+
+
 def test_control_texts_that_overlap():
     vocabulary = FakeVocabulary("abc{% for m in messages %}{{ m.content }}c{% endfor %}", ("ab", "bc", "abcd"))
     prompt = render_prompt(vocabulary, chat("abc", "abcd", "ab"))
