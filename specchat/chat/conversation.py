@@ -80,7 +80,7 @@ class Conversation:
     @property
     def head(self) -> Message | None:
         """The last message of the current branch."""
-        return None if self._head is None else self._messages[self._head]
+        return self.get(self._head)
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -89,7 +89,7 @@ class Conversation:
         message = self.head
         while message is not None:
             branch.append(message)
-            message = None if message.parent is None else self._messages[message.parent]
+            message = self.get(message.parent)
         return tuple(reversed(branch))
 
     @property
@@ -97,11 +97,16 @@ class Conversation:
         """Every message of every branch, in the order of their ids."""
         return tuple(self._messages[each] for each in sorted(self._messages))
 
+    def get(self, message_id: int | None) -> Message | None:
+        """The message with that id, if there is one."""
+        return None if message_id is None else self._messages.get(message_id)
+
     def message(self, message_id: int) -> Message:
-        """The message with that id."""
-        if message_id not in self._messages:
+        """The message with that id, which must be there."""
+        message = self.get(message_id)
+        if message is None:
             raise ValueError(f"there is no message {message_id}")
-        return self._messages[message_id]
+        return message
 
     def siblings(self, message_id: int) -> tuple[Message, ...]:
         """The versions of a message, itself among them, oldest first: what editing or regenerating made of it.
@@ -122,7 +127,7 @@ class Conversation:
         events: tuple[Event, ...] = ()
         while part is not None:
             events = part.events + events
-            part = self._messages.get(part.continues or 0)
+            part = self.get(part.continues)
         return events
 
     def prompt(self) -> tuple[ChatMessage, ...]:
@@ -151,7 +156,7 @@ class Conversation:
         self, place: ReplyPlace, events: Sequence[Event], settings: ReplySettings | None = None, pair: str = ""
     ) -> Message | None:
         """Adds a reply, complete or cut, and goes to it. A reply that was cut before its first token adds nothing."""
-        message = reply_message(place, events, settings, pair, self._messages.get(place.continues or 0))
+        message = reply_message(place, events, settings, pair, self.get(place.continues))
         return None if message is None else self.insert(message)
 
     def insert(self, message: Message) -> Message:

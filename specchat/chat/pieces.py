@@ -28,15 +28,11 @@ def reply_pieces(conversation: Conversation, message: Message) -> list[Piece]:
     A reply without events, such as an edited one, is one plain piece.
     """
     parts = [message]
-    while parts[-1].continues is not None and _known(conversation, parts[-1].continues):
-        parts.append(conversation.message(parts[-1].continues))
+    while (before := conversation.get(parts[-1].continues)) is not None:
+        parts.append(before)
     pieces = [piece for part in reversed(parts) for piece in _pieces(part.events)]
     text = "".join(piece.text for piece in pieces if piece.fate is not Fate.REJECTED)
     return pieces if text == message.content else [Piece(message.content, Fate.PLAIN)]
-
-
-def _known(conversation: Conversation, message_id: int) -> bool:
-    return any(message.id == message_id for message in conversation.all_messages)
 
 
 def _pieces(events: Sequence[Event]) -> Iterator[Piece]:

@@ -203,9 +203,9 @@ class _Reader:
         """Adds a reply of which the last line is missing, as far as its events tell. Whether there was one."""
         place, events = self._places.pop(reply), self._events.pop(reply, [])
         settings, pair = self._written_with[reply]
-        known = {message.id: message for message in self._conversation.all_messages}
-        message = reply_message(place, events, settings, pair, known.get(place.continues or 0))
-        if message is None or message.id in known or place.parent not in known:
+        known = self._conversation.get
+        message = reply_message(place, events, settings, pair, known(place.continues))
+        if message is None or known(message.id) or not known(place.parent):
             return False
         head = self._conversation.head
         self._conversation.insert(message)
@@ -215,8 +215,7 @@ class _Reader:
 
     def _found_parent(self, line: MessageLine) -> int | None:
         """The message's parent; where its line was damaged, something in its place, so that what follows is kept."""
-        known = {message.id for message in self._conversation.all_messages}
-        if line.parent is None or line.parent in known or line.parent >= line.id:
+        if line.parent is None or self._conversation.get(line.parent) or line.parent >= line.id:
             return line.parent
         if line.parent in self._places and self._end_cut_reply(line.parent):
             return line.parent
