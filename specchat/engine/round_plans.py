@@ -30,26 +30,27 @@ class RoundPlans:
         self._pair = pair
         self._settings = settings
         self._said: str | None = None
+        self._length = FixedLength(0)
 
     def __call__(self) -> RoundPlan:
         """The plan for the next round, from the settings of this moment."""
         settings = self._settings()
         drafter = self._pair.drafters.get(settings.drafter)
-        num_draft_tokens, why = self._length(settings)
-        length = FixedLength(num_draft_tokens)
+        num_draft_tokens, why = self._wanted_length(settings)
+        if num_draft_tokens != self._length.num_draft_tokens:
+            self._length = FixedLength(num_draft_tokens)  # else the same one: it learns from round to round
         if why is None:
             self._said = None
-        elif why != self._said:
-            length.reason = why
+        self._length.reason = why if why != self._said else None
         if num_draft_tokens == 0:
             drafter = None  # no draft is prefilled for nothing
-        return RoundPlan(settings.sampling, drafter, length, rule_named(settings.rule))
+        return RoundPlan(settings.sampling, drafter, self._length, rule_named(settings.rule))
 
     def observe(self, played: Round) -> None:
         """Learns from a played round what has been said: plans are asked for other reasons than a round as well."""
         self._said = played.why or self._said
 
-    def _length(self, settings: ReplySettings) -> tuple[int, str | None]:
+    def _wanted_length(self, settings: ReplySettings) -> tuple[int, str | None]:
         if settings.drafter == "none":
             return 0, None
         if settings.mode == "fast":
