@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_INVENTORY = '''\
+_INVENTORY = """\
 class Inventory:
     def __init__(self, items, limit):
         self.items = items
@@ -32,9 +32,9 @@ class Inventory:
     def most_common(self, k):
         pairs = sorted(self.items.items(), key=lambda pair: -pair[1])
         return [name for name, count in pairs[:k]]
-'''
+"""
 
-_STATISTICS = '''\
+_STATISTICS = """\
 def mean(data):
     total = 0
     for value in data:
@@ -63,9 +63,9 @@ def histogram(data, bins):
         index = min(int((value - low) / width), bins - 1)
         counts[index] += 1
     return counts
-'''
+"""
 
-_MATRIX = '''\
+_MATRIX = """\
 def transpose(matrix):
     return [list(row) for row in zip(*matrix)]
 
@@ -91,7 +91,7 @@ def power(matrix, exponent):
 
 def trace(matrix):
     return sum(matrix[i][i] for i in range(len(matrix)))
-'''
+"""
 
 _LIGHTHOUSE = """\
 The lighthouse at Cape Harrow was built in 1858 after three ships were lost on the reef within a single winter. Its \
@@ -124,9 +124,13 @@ def _rewrite(name: str, wish: str, code: str, language: str = "en") -> BenchProm
 
 
 PROMPTS: tuple[BenchPrompt, ...] = (
-    BenchPrompt("code", "lru cache", "en", "Write a Python class that implements an LRU cache with get and put in O(1)."),
+    BenchPrompt(
+        "code", "lru cache", "en", "Write a Python class that implements an LRU cache with get and put in O(1)."
+    ),
     BenchPrompt("code", "快速排序", "zh", "用 Python 写一个原地快速排序函数，并解释时间复杂度。"),
-    BenchPrompt("chat", "blue sky", "en", "Why is the sky blue, and why are sunsets red? Explain it to a curious child."),
+    BenchPrompt(
+        "chat", "blue sky", "en", "Why is the sky blue, and why are sunsets red? Explain it to a curious child."
+    ),
     BenchPrompt("chat", "学习计划", "zh", "我想在三个月内学会弹吉他，每天只有半小时，请给我一些建议。"),
     BenchPrompt(
         "mathematics",
@@ -135,8 +139,12 @@ PROMPTS: tuple[BenchPrompt, ...] = (
         "Two trains leave stations 420 km apart at the same time and travel towards each other at 80 km/h and "
         "60 km/h. When and where do they meet? Show every step.",
     ),
-    BenchPrompt("mathematics", "鸡兔同笼", "zh", "鸡兔同笼，共有 35 个头，94 只脚。鸡和兔各有多少只？请列方程并逐步求解。"),
-    BenchPrompt("list", "planets", "en", "List the planets of the solar system with diameter, moons and one fact each."),
+    BenchPrompt(
+        "mathematics", "鸡兔同笼", "zh", "鸡兔同笼，共有 35 个头，94 只脚。鸡和兔各有多少只？请列方程并逐步求解。"
+    ),
+    BenchPrompt(
+        "list", "planets", "en", "List the planets of the solar system with diameter, moons and one fact each."
+    ),
     BenchPrompt("list", "省会", "zh", "列出中国十个省份及其省会，每行一个，并各写一句介绍。"),
     _rewrite(
         "add checks",
