@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import signal
 from collections.abc import Callable
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
@@ -14,11 +18,15 @@ from textual.theme import Theme
 from specchat.chat.conversation import Conversation
 from specchat.core.settings import ReplySettings
 from specchat.engine.interface import Engine, Load
+from specchat.tui.chat_record import RecordedConversation
 from specchat.tui.live_chat import LiveChat
 from specchat.tui.pair_shelf import PairShelf
 from specchat.tui.palette import SlashCommands
 from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.theme import DARK, LIGHT, missing_variables
+
+if TYPE_CHECKING:
+    from specchat.chat.record import RecordWriter
 
 
 class SpecchatApp(App[None]):
@@ -33,8 +41,10 @@ class SpecchatApp(App[None]):
         settings: of the first reply.
         load: how to load (context, layers, threads, devices); its target and draft are set by the pair.
         conversation: an earlier chat to go on with.
+        records: the folder in which chats are recorded; None records nothing.
+        record: writes on at the end of the record that ``conversation`` was read from.
         theme: "specchat-dark", "specchat-light", or the name of any Textual theme.
-        cursor_blink: False holds the picture still, for snapshots.
+        still: nothing moves by itself, neither the cursor nor what the engine says (`ChatScreen.pump`): for tests.
     """
 
     TITLE = "specchat"
@@ -55,8 +65,10 @@ class SpecchatApp(App[None]):
         settings: ReplySettings | None = None,
         load: Load | None = None,
         conversation: Conversation | None = None,
+        records: Path | None = None,
+        record: RecordWriter | None = None,
         theme: str = DARK.name,
-        cursor_blink: bool = True,
+        still: bool = False,
     ) -> None:
         # under NO_COLOR Textual would turn colours into greys unless native colours are allowed
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
@@ -67,17 +79,28 @@ class SpecchatApp(App[None]):
         self.pairs = pairs
         self.first_pair = pair
         self.load_options = load or Load(target="")
-        self.cursor_blink = cursor_blink
-        self.chat = LiveChat(self.engine, conversation or Conversation(), settings or ReplySettings())
+        self.still = still
+        self.kept = RecordedConversation(conversation or Conversation(), records, record)
+        self.chat = LiveChat(self.engine, self.kept, settings or ReplySettings())
 
     def get_default_screen(self) -> Screen[None]:
         """The chat."""
-        return ChatScreen(self.chat, self.pairs, self.first_pair, self.load_options, self.cursor_blink)
+        return ChatScreen(self.chat, self.pairs, self.first_pair, self.load_options, self.still)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The fates' colours, for themes that know nothing of them."""
         theme: Theme = self.current_theme
         return missing_variables(theme)
+
+    def on_mount(self) -> None:
+        """A polite end by signal gives the terminal back as well: mouse, paste and screen as they were."""
+        if self.is_headless:
+            return
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None:
+                with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows; not the main thread
+                    asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
 
     def action_interrupt(self) -> None:
         """Ctrl+C: copies the selection or stops; a second one quits."""
@@ -88,5 +111,8 @@ class SpecchatApp(App[None]):
             self.exit()
 
     def on_unmount(self) -> None:
-        """Ends the engine with the screen."""
+        """Ends the engine with the screen; what it had still to say is recorded before."""
+        with contextlib.suppress(Exception):  # an error here would hide the one that ended the screen
+            self.chat.pump()
+        self.kept.close()
         self.engine.close()

@@ -46,7 +46,7 @@ class Block:
             self._typeset()
 
     def place_of(self, line: int) -> int:
-        """Where a line begins, as a count of characters that does not depend on the width."""
+        """Where a line begins, as a number that does not depend on the width: a count of characters."""
         return sum(len(each.copied()) for each in self._body.lines[:line])
 
     def line_at(self, place: int) -> int:
@@ -70,13 +70,12 @@ class Question(Block):
         self.waiting = waiting
 
     def _typeset(self) -> None:
-        self._body = Typesetter(self.width, indent=_INDENT)
-        self._body.add(QUESTION_MARK)
+        self._body = Typesetter(self.width, QUESTION_MARK, _INDENT)
         self._body.extend(pieces_of(self.text, "question"))
         self._closing = []
         if self.waiting:
-            closing = Typesetter(self.width, indent=_INDENT)
-            closing.extend([_INDENT, *_decoration(self.waiting, "dim")])
+            closing = Typesetter(self.width, _INDENT, _INDENT)
+            closing.extend(_decoration(self.waiting, "dim"))
             self._closing = closing.lines
 
     def answer(self) -> None:
@@ -94,13 +93,11 @@ class Notice(Block):
         self.next_step = next_step
 
     def _typeset(self) -> None:
-        self._body = Typesetter(self.width, indent=_INDENT)
-        self._body.add(Piece("! " if self.kind == "error" else "· ", 2, "", self.kind))
+        self._body = Typesetter(self.width, Piece("! " if self.kind == "error" else "· ", 2, "", self.kind), _INDENT)
         self._body.extend(pieces_of(self.message, self.kind))
         self._closing = []
         if self.next_step:
-            closing = Typesetter(self.width, indent=_INDENT)
-            closing.add(Piece("→ ", 2, "", self.kind))
+            closing = Typesetter(self.width, Piece("→ ", 2, "", self.kind), _INDENT)
             closing.extend(pieces_of(self.next_step, "next-step"))
             self._closing = closing.lines
 
@@ -139,9 +136,11 @@ class Reply(Block):
             for index in range(first, len(self.tokens)):
                 self._add_token(index)
 
-    def finish(self, tail: str, figures: str) -> None:
-        """The reply is over: what was held back, and its figures in one sentence."""
-        self.tail, self.figures = tail, figures
+    def finish(self, content: str, figures: str) -> None:
+        """The reply is over: its whole text, which may end with what was held back, and its figures in one line."""
+        written = self.before + "".join(token.text for played in self.rounds for token in played.committed)
+        self.tail = content[len(written) :] if content.startswith(written) else ""
+        self.figures = figures
         if self.width:
             self._close()
 
@@ -176,6 +175,14 @@ class Reply(Block):
         while end + 1 < self._body.height and (on := self._body.lines[end + 1].tokens) and on[0] <= token:
             end += 1
         return first, end
+
+    def place_of(self, line: int) -> int:
+        """Where a line begins: the token that it begins with."""
+        return self._last_token(min(line, self._body.height) - 1) + 1
+
+    def line_at(self, place: int) -> int:
+        """The line on which that token is."""
+        return self.lines_of(place)[0]
 
     def sharing(self, token: int) -> range:
         """The tokens that make one glyph together with this one; the token alone where there are none."""
@@ -233,6 +240,11 @@ class Reply(Block):
         self._incomplete = None
         if joins_previous(text, self._body.last_shown) and (glyph := self._body.pop_glyph()) is not None:
             text, first, look = glyph.copy + text, glyph.first, worst(look, Fate(glyph.look))
+        if fate is Fate.RESAMPLED and text[0] == " ":  # without colour the fate is underlined, the space before it not
+            word = text.lstrip(" ")
+            spaces = text[: len(text) - len(word)]
+            self._body.add(Piece(spaces, len(spaces), spaces, Fate.PLAIN, index, index))
+            text = word
         pieces = pieces_of(text, fate, index)
         if first != index and (shared := next(pieces, None)) is not None:
             self._body.add(shared._replace(first=first, look=worst(look, fate)))

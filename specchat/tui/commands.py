@@ -51,6 +51,19 @@ COMMANDS: dict[str, Command] = {
 }
 
 
+def is_command(text: str) -> bool:
+    """Whether that is a command and not a message: one line that begins with one slash."""
+    return text.startswith("/") and not text.startswith("//") and "\n" not in text
+
+
+def commands_like(text: str) -> list[Command]:
+    """The commands that what is typed so far can become."""
+    if not is_command(text):
+        return []
+    name, space, _ = text[1:].partition(" ")
+    return [each for each in COMMANDS.values() if (each.name == name if space else each.name.startswith(name))]
+
+
 def read_command(text: str) -> tuple[Command, str]:
     """The command that was typed, and its argument.
 

@@ -7,6 +7,7 @@ when they are looked at, and the others bit by bit (`typeset_some`): until then 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from time import perf_counter
 
 from specchat.tui.blocks import Block
@@ -75,6 +76,21 @@ class LineIndex:
         number, index = self.find(y)
         block = self.blocks[number]
         return block.line(index) if index < block.height else GAP
+
+    def copied(self, spans: Iterable[tuple[int, int, int]]) -> str:
+        """What a copy of these cells gives, as (line, first cell, cell after the last or -1): what was said.
+
+        Where only decoration is selected, such as the figures below a reply, that is copied.
+        """
+        said, shown = [], []
+        for y, start, end in spans:
+            if (line := self.line(y)) is None:
+                continue
+            said.append(line.copied(start, end) if line.pieces else "\n")
+            inside = [piece for left, right, piece in line.spans() if right > start and (end == -1 or left < end)]
+            shown.append("".join(piece.shown for piece in inside))
+        text = "".join(said).strip("\n")
+        return text if text.strip() else "".join(shown).replace("\u00a0", " ")
 
     def set_width(self, width: int) -> None:
         """All lines are to be made for another width."""

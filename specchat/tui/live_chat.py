@@ -5,9 +5,8 @@ No widgets here. The screen calls the methods, and asks `LiveChat.pump` a few ti
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
-from typing import TypeAlias
 
 from specchat.chat.conversation import Conversation, Message, ReplyPlace
 from specchat.core.events import Event, Finished, Prefill, Round
@@ -23,6 +22,17 @@ from specchat.engine.interface import (
     Set,
     Stop,
 )
+from specchat.errors import UsageError
+from specchat.tui.chat_record import RecordedConversation
+from specchat.tui.occurrences import (
+    Occurrence,
+    PairLoaded,
+    Progressed,
+    ReplyBegan,
+    ReplyEnded,
+    WentWrong,
+    Wrote,
+)
 
 
 class Phase(StrEnum):
@@ -30,8 +40,6 @@ class Phase(StrEnum):
 
     EMPTY = "empty"
     """Nothing is loaded: not yet, or because it failed."""
-    FETCHING = "fetching"
-    """Files of the pair are being fetched."""
     LOADING = "loading"
     READY = "ready"
     READING = "reading"
@@ -39,68 +47,23 @@ class Phase(StrEnum):
     WRITING = "writing"
 
 
-@dataclass(frozen=True, slots=True)
-class Progressed:
-    """Loading goes on, or the phase has changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class PairLoaded:
-    """A pair is ready."""
-
-    loaded: Loaded
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyBegan:
-    """The engine was asked for a reply. ``question`` is the message that it answers, if it waited until now."""
-
-    place: ReplyPlace
-    question: Message | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Wrote:
-    """An event of the reply that is being written."""
-
-    event: Event
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyEnded:
-    """The reply is over; ``message`` is None where not one token came."""
-
-    message: Message | None
-    finished: Finished | None
-
-
-@dataclass(frozen=True, slots=True)
-class WentWrong:
-    """Something failed, and what to do now. ``died``: nothing is loaded any longer."""
-
-    message: str
-    next_step: str
-    died: bool
-
-
-Occurrence: TypeAlias = Progressed | PairLoaded | ReplyBegan | Wrote | ReplyEnded | WentWrong
-
-
 class LiveChat:
     """A conversation, and the engine that writes its replies.
 
     Args:
         engine: closed by whoever made it.
-        conversation: what has been said so far.
+        kept: what has been said so far, and its record.
         settings: of the next reply.
+
+    Attributes:
         pair: the name of the pair, as replies keep it.
     """
 
-    def __init__(self, engine: Engine, conversation: Conversation, settings: ReplySettings, pair: str = "") -> None:
+    def __init__(self, engine: Engine, kept: RecordedConversation, settings: ReplySettings) -> None:
         self.engine = engine
-        self.conversation = conversation
+        self.kept = kept
         self.settings = settings
-        self.pair = pair
+        self.pair = ""
         self.phase = Phase.EMPTY
         self.loaded: Loaded | None = None
         self.load_fractions: dict[str, float] = {}
@@ -110,23 +73,34 @@ class LiveChat:
         self._place: ReplyPlace | None = None
         self._events: list[Event] = []
         self._occurrences: list[Occurrence] = []
+        kept.set_settings(settings)
 
-    # --- asking for something -----------------------------------------------------------------------------------------
+    @property
+    def conversation(self) -> Conversation:
+        """What has been said; for reading only."""
+        return self.kept.conversation
 
     @property
     def is_busy(self) -> bool:
         """Whether there is something that `stop` would stop."""
-        return self.phase in (Phase.FETCHING, Phase.LOADING, Phase.READING, Phase.WRITING)
+        return self.phase in (Phase.LOADING, Phase.READING, Phase.WRITING)
 
     @property
     def is_replying(self) -> bool:
         """Whether a reply is being read for or written."""
         return self.phase in (Phase.READING, Phase.WRITING)
 
+    # --- the pair -------------------------------------------------------------------------------------------------
+
     @property
     def can_load_again(self) -> bool:
         """Whether a pair was loaded, or tried, before."""
         return self._load is not None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether what is loaded is set up for *exact* mode."""
+        return self._load is not None and self._load.exact
 
     def load(self, command: Load) -> None:
         """Loads a pair in place of what is loaded."""
@@ -137,22 +111,19 @@ class LiveChat:
         self.phase = Phase.LOADING
         self.engine.send(command)
 
-    def load_again(self, *, exact: bool | None = None) -> None:
-        """Loads the same pair once more, perhaps set up for *exact* mode."""
+    def load_again(self) -> None:
+        """Loads the same pair once more, set up for the mode."""
         if self._load is not None:
-            self.load(self._load if exact is None else replace(self._load, exact=exact))
+            self.load(replace(self._load, exact=self.settings.mode == "exact"))
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether what is loaded is set up for *exact* mode."""
-        return self._load is not None and self._load.exact
+    # --- replies --------------------------------------------------------------------------------------------------
 
     def ask(self, text: str) -> bool:
         """Sends a message; False where it must wait until a pair is loaded or the present reply is over."""
         if self.phase is not Phase.READY or self.waiting:
             self.waiting.append(text)
             return False
-        self.conversation.add_user(text)
+        self.kept.add_user(text)
         self._begin()
         return True
 
@@ -162,27 +133,94 @@ class LiveChat:
         self.waiting.clear()
         return text
 
-    def answer(self, *, continue_last: bool = False) -> None:
-        """Asks for a reply to the conversation as it stands, or for the rest of its last reply.
-
-        Raises:
-            ValueError: there is nothing to answer, or to continue.
-        """
-        self._begin(continue_last=continue_last)
-
     def stop(self) -> None:
         """Stops what is going on, and keeps what came."""
-        if self.phase in (Phase.LOADING, Phase.READING, Phase.WRITING):
+        if self.is_busy:
             self.engine.send(Stop())
 
     def change(self, settings: ReplySettings) -> None:
-        """Changes the settings, also of the reply that is being written."""
+        """Changes the settings, also of the reply that is being written. To and from *exact* the pair is loaded again.
+
+        Raises:
+            UsageError: the pair would have to be loaded again, and something is going on.
+        """
+        loads_again = (settings.mode == "exact") != self.is_exact and self.can_load_again
+        if loads_again and self.is_busy:
+            raise UsageError("Exact mode needs the target loaded in another way.", "Stop with Esc first.")
         self.settings = settings
+        self.kept.set_settings(settings)
         if self.is_replying:
             self.engine.send(Set(settings))
+        if loads_again:
+            self.load_again()
+
+    def regenerate(self) -> None:
+        """Answers the last question once more.
+
+        Raises:
+            UsageError: that cannot be done now.
+            ValueError: nothing has been asked yet.
+        """
+        self._must_be_ready()
+        self.kept.regenerate()
+        self._begin()
+
+    def continue_reply(self) -> None:
+        """Goes on with the last reply, which was cut.
+
+        Raises:
+            UsageError: that cannot be done now.
+            ValueError: there is nothing to continue.
+        """
+        self._must_be_ready()
+        self._begin(continue_last=True)
+
+    def edit(self, message_id: int, text: str) -> None:
+        """Asks another version of a question.
+
+        Raises:
+            UsageError: that cannot be done now.
+        """
+        self._must_be_ready()
+        self.kept.edit(message_id, text)
+        self._begin()
+
+    def delete_last_exchange(self) -> None:
+        """Deletes the last question and its answers.
+
+        Raises:
+            UsageError: a reply is being written.
+            ValueError: nothing has been asked yet.
+        """
+        self.must_be_idle()
+        self.kept.delete_last_exchange()
+
+    def begin_new(self) -> None:
+        """Begins a new chat.
+
+        Raises:
+            UsageError: a reply is being written.
+        """
+        self.must_be_idle()
+        self.kept.begin_new()
+        self.context_used = 0
+
+    def must_be_idle(self) -> None:
+        """Refuses what cannot be done while a reply is being written.
+
+        Raises:
+            UsageError: one is.
+        """
+        if self.is_replying:
+            raise UsageError("A reply is being written.", "Stop it with Esc first.")
+
+    def _must_be_ready(self) -> None:
+        self.must_be_idle()
+        if self.phase is not Phase.READY:
+            raise UsageError("No model is loaded yet.", "Wait until it is, or load one with /pair.")
 
     def _begin(self, *, continue_last: bool = False, question: Message | None = None) -> None:
-        self._place = self.conversation.begin_reply(continue_last=continue_last)
+        self._place = self.kept.begin_reply(continue_last=continue_last)
         self._events = []
         self.phase = Phase.READING
         messages = self.conversation.prompt()
@@ -207,8 +245,11 @@ class LiveChat:
                 case Failed():
                     self._take_failure(message)
         if self.phase is Phase.READY and self.waiting:
-            question = self.conversation.add_user(self.waiting.pop(0))
+            question = self.kept.add_user(self.waiting.pop(0))
             self._begin(question=question)
+        for problem in self.kept.problems:
+            self._occurrences.append(WentWrong(problem.message, problem.next_step, died=False))
+        self.kept.problems.clear()
         occurrences, self._occurrences = self._occurrences, []
         return occurrences
 
@@ -217,27 +258,28 @@ class LiveChat:
             return
         event = message.event
         self._events.append(event)
+        self.kept.event(message.reply, event)
         if isinstance(event, Prefill) and event.model == "target":
             self.context_used = event.tokens + event.reused
         elif isinstance(event, Round):
             self.phase = Phase.WRITING
             self.context_used += len(event.committed)
         if isinstance(event, Finished):
-            self._end_reply(event)
+            self._end_reply()
         else:
             self._occurrences.append(Wrote(event))
 
-    def _end_reply(self, finished: Finished | None) -> None:
+    def _end_reply(self) -> None:
         place, self._place = self._place, None
         if place is None:
             return
-        message = self.conversation.add_reply(place, self._events, self.settings, self.pair)
+        message = self.kept.add_reply(place, self._events, self.settings, self.pair)
         self.phase = Phase.READY
-        self._occurrences.append(ReplyEnded(message, finished))
+        self._occurrences.append(ReplyEnded(message, tuple(self._events)))
 
     def _take_failure(self, failure: Failed) -> None:
         if self._place is not None and (failure.died or failure.reply == self._place.id):
-            self._end_reply(None)
+            self._end_reply()
         if failure.died or self.phase is Phase.LOADING:
             self.phase = Phase.EMPTY
             self.loaded = None

@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from specchat.errors import CancelledError, SpecchatError
+from specchat.errors import CancelledError, SpecchatError, UsageError
 
 if TYPE_CHECKING:
     from specchat.pairs.catalog import ModelPair
@@ -34,12 +35,14 @@ class PairChoice:
 
 @dataclass(frozen=True, slots=True)
 class PairFiles:
-    """A pair that is ready to load."""
+    """A pair that is ready to load: its names, paths, and the files' hashes where the catalogue knows them."""
 
     key: str
     name: str
     target: str
     draft: str | None
+    target_sha256: str | None = None
+    draft_sha256: str | None = None
 
 
 class PairShelf(Protocol):
@@ -49,7 +52,11 @@ class PairShelf(Protocol):
         """All pairs. Reads the disk, but neither hashes nor asks the network."""
 
     def name(self, key: str) -> str:
-        """A pair's name as people read it."""
+        """A pair's name as people read it.
+
+        Raises:
+            UsageError: there is no such pair; it names the nearest.
+        """
 
     def files(self, key: str) -> PairFiles | None:
         """The pair's files; None where something must be fetched first."""
@@ -78,6 +85,10 @@ class CatalogShelf:
 
     def name(self, key: str) -> str:
         """A pair's name as people read it."""
+        if key not in self._pairs:
+            alike = get_close_matches(key, self._pairs, n=1, cutoff=0.4)
+            hint = f"Did you mean {alike[0]}?" if alike else "/pair alone lists all pairs."
+            raise UsageError(f'There is no pair called "{key}".', hint)
         return pair_name(self._pairs[key])
 
     def files(self, key: str) -> PairFiles | None:
@@ -89,7 +100,7 @@ class CatalogShelf:
         draft = None if pair.draft is None else find(pair.draft, self._folder)
         if target is None or (pair.draft is not None and draft is None):
             return None
-        return PairFiles(key, pair_name(pair), str(target), None if draft is None else str(draft))
+        return _ready(pair, str(target), None if draft is None else str(draft))
 
     def fetch(self, key: str, progress: Callable[[FetchProgress], None], cancelled: Callable[[], bool]) -> PairFiles:
         """Fetches what is missing."""
@@ -101,7 +112,7 @@ class CatalogShelf:
             for model in pair.models
         }
         draft = None if pair.draft is None else str(paths[pair.draft.key])
-        return PairFiles(key, pair_name(pair), str(paths[pair.target.key]), draft)
+        return _ready(pair, str(paths[pair.target.key]), draft)
 
     def _choice(self, pair: ModelPair) -> PairChoice:
         from specchat.pairs.sources import find
@@ -109,6 +120,11 @@ class CatalogShelf:
         sizes = [model.size for model in pair.models]
         missing = [model.size for model in pair.models if find(model, self._folder) is None]
         return PairChoice(pair.key, pair_name(pair), pair.pair.note, _sum(sizes), _sum(missing))
+
+
+def _ready(pair: ModelPair, target: str, draft: str | None) -> PairFiles:
+    draft_sha256 = None if pair.draft is None else pair.draft.sha256
+    return PairFiles(pair.key, pair_name(pair), target, draft, pair.target.sha256, draft_sha256)
 
 
 def _sum(sizes: list[int | None]) -> int | None:

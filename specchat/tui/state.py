@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specchat.core.stats import ReplyStats
 from specchat.tui.charts import progress_bar
-from specchat.tui.figures import bytes_text, gain_sentence, seconds_text
+from specchat.tui.figures import gain_sentence, seconds_text
 from specchat.tui.live_chat import LiveChat, Phase
 from specchat.tui.pair_shelf import Fetch
 
@@ -27,15 +27,17 @@ def state_of(chat: LiveChat, stats: ReplyStats, why: str, fetch: Fetch | None) -
 
 
 def _fetch_sentence(fetch: Fetch) -> str:
+    from specchat.pairs.fetching import size_text  # there is a fetch, so it is imported already
+
     latest = fetch.latest
     if latest is None:
         return "asking where the files are. Esc cancels."
     if not latest.total:
-        return f"{latest.model}: {latest.what}, {bytes_text(latest.done)}. Esc cancels."
+        return f"{latest.model}: {latest.what}, {size_text(latest.done)}. Esc cancels."
     share = latest.done / latest.total
-    parts = [f"{progress_bar(share, 16)} {share:.0%}, {bytes_text(latest.done)} of {bytes_text(latest.total)}"]
+    parts = [f"{progress_bar(share, 16)} {share:.0%}, {size_text(latest.done)} of {size_text(latest.total)}"]
     if rate := fetch.rate():
-        parts.append(f"{bytes_text(rate)}/s, {seconds_text((latest.total - latest.done) / rate)} left")
+        parts.append(f"{size_text(rate)}/s, {seconds_text((latest.total - latest.done) / rate)} left")
     return f"{latest.model} {', '.join(parts)} ({latest.what}). Esc cancels."
 
 

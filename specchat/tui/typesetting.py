@@ -138,13 +138,14 @@ class Typesetter:
     """Breaks pieces into lines of at most ``width`` cells.
 
     Lines break after spaces and beside wide glyphs; a word longer than a line is cut. A space at a break hangs: it
-    stands on the line, shows nothing, and is copied. ``indent`` begins every line but the first.
+    stands on the line, shows nothing, and is copied. ``lead`` begins the first line, ``indent`` every other one.
     """
 
-    def __init__(self, width: int, indent: Piece | None = None) -> None:
+    def __init__(self, width: int, lead: Piece | None = None, indent: Piece | None = None) -> None:
         self.width = max(1, width)
+        self.lead = lead
         self.indent = indent if indent is not None and indent.width < width // 2 else None
-        self.lines: list[Line] = [Line()]
+        self.lines: list[Line] = [Line([] if lead is None else [lead])]
         self._break: int | None = None  # where in the open line a new line could begin
         self._broken: Line | None = None  # the line before the open one, unless it ended with a line end
 
@@ -203,11 +204,11 @@ class Typesetter:
 
     def _may_break(self, line: Line, piece: Piece) -> bool:
         previous = line.pieces[-1]
-        if previous is self.indent:
+        if previous is self.indent or previous is self.lead:
             return False
         if piece.shown[:1] == " " or previous.shown[-1:] in (" ", "␣"):
-            # indentation is no place to break, nor is the mark before a question
-            return any(earlier.shown.strip() and (earlier.copy or earlier.first >= 0) for earlier in line.pieces)
+            # indentation is no place to break, nor is the mark before it
+            return any(earlier.shown.strip() and earlier is not self.lead for earlier in line.pieces)
         if piece.shown in _NO_LINE_START:
             return False
         return _is_wide(piece) or _is_wide(previous)

@@ -30,7 +30,13 @@ def looks(block):
 
 def test_every_token_has_the_look_of_its_fate():
     reply = reply_of("The|a sky|a hue|x blue|r", " is|b")
-    assert looks(reply) == [("The", "accepted"), (" sky", "accepted"), (" blue", "resampled"), (" is", "bonus")]
+    assert looks(reply) == [
+        ("The", "accepted"),
+        (" sky", "accepted"),
+        (" ", "plain"),
+        ("blue", "resampled"),
+        (" is", "bonus"),
+    ]
 
 
 def test_rejected_tokens_are_hidden_until_asked_for_and_never_copied():
@@ -89,7 +95,7 @@ def test_streaming_and_typesetting_at_once_give_the_same_lines():
 
 def test_held_back_text_and_figures_come_at_the_end():
     reply = reply_of("a|b")
-    reply.finish(" tail", "2 tokens")
+    reply.finish("a tail", "2 tokens")
     assert shown(reply) == ["a tail", "2 tokens"]
     assert text_of(reply) == "a tail"
     reply.reopen()

@@ -1,10 +1,9 @@
 import pytest
 
-from specchat.core.events import Finished
 from specchat.core.settings import ReplySettings
 from specchat.core.stats import ReplyStats
 from specchat.core.theory import expected_tokens
-from specchat.tui.figures import break_even, bytes_text, gain_sentence, reply_figures, seconds_text
+from specchat.tui.figures import break_even, figures_line, gain_sentence, seconds_text
 from tests.tui.scripted_engine import reply_events, round_of
 from tests.tui.stories import sky_rounds
 
@@ -36,30 +35,12 @@ def test_gains_and_costs_are_said_in_words():
     assert gain_sentence(1.0) == "drafting neither gains nor costs here"
 
 
-def test_the_figures_below_a_reply_say_how_it_was_made():
-    events = reply_events(sky_rounds())
-    stats = folded(events)
-    text = reply_figures(events[-1], ReplySettings(), stats.total, "A ⟵ B").replace("\u00a0", " ")
-    assert text == (
-        "55 tokens · 39.5 tok/s · 1.32× of plain 29.9 · α 0.89 · 3.93 tokens a round · γ auto (4) · draft model"
-        " · token rule · A ⟵ B"
-    )
+def test_the_figures_below_a_reply_break_only_after_their_dots():
+    text = figures_line(reply_events(sky_rounds()), ReplySettings(), "A ⟵ B")
+    assert text.split(" ")[:2] == ["55\u00a0tokens\u00a0·", "39.5\u00a0tok/s\u00a0·"]
+    assert text.endswith("A\u00a0⟵\u00a0B")
+    assert figures_line([round_of("a|p")], None, "") == ""
 
 
-def test_a_plain_reply_claims_nothing_about_drafting():
-    events = reply_events([round_of("a|p")], reason="interrupted")
-    text = reply_figures(events[-1], ReplySettings(drafter="none"), folded(events).total, "").replace("\u00a0", " ")
-    assert text.startswith("stopped · 1 token · ")
-    assert text.endswith("decoded plainly")
-    assert "α" not in text
-
-
-def test_unknown_figures_are_left_out():
-    finished = Finished("end", 0, 0, 0.1, 0.1, None, (), None, None, None, None, None)
-    text = reply_figures(finished, ReplySettings(), ReplyStats().total, "").replace("\u00a0", " ")
-    assert text == "0 tokens · decoded plainly"
-
-
-def test_sizes_and_durations():
-    assert [bytes_text(n) for n in (8_000, 312_000_000, 1_040_000_000)] == ["8 kB", "312 MB", "1.04 GB"]
+def test_durations():
     assert [seconds_text(n) for n in (54, 170, 7500)] == ["54 s", "3 min", "2 h 5 min"]

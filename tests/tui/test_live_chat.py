@@ -1,17 +1,26 @@
 import pytest
 
 from specchat.chat.conversation import Conversation
-from specchat.core.events import Fate
+from specchat.core.events import Fate, Finished
 from specchat.core.settings import ReplySettings
 from specchat.engine.interface import Failed, Load, Reply, ReplyEvent, Set, Stop
-from specchat.tui.live_chat import LiveChat, PairLoaded, Phase, ReplyBegan, ReplyEnded, WentWrong, Wrote
+from specchat.errors import UsageError
+from specchat.tui.chat_record import RecordedConversation
+from specchat.tui.live_chat import LiveChat, Phase
+from specchat.tui.occurrences import PairLoaded, ReplyBegan, ReplyEnded, WentWrong, Wrote
 from tests.tui.scripted_engine import ScriptedEngine, reply_events, round_of
 from tests.tui.stories import sky_reply
 
 
+def _chat(engine):
+    chat = LiveChat(engine, RecordedConversation(Conversation()), ReplySettings())
+    chat.pair = "A ⟵ B"
+    return chat
+
+
 def chat_on(*replies, **options):
     engine = ScriptedEngine(replies, **options)
-    return LiveChat(engine, Conversation(), ReplySettings(), "A ⟵ B"), engine
+    return _chat(engine), engine
 
 
 def pumped(chat, times=3):
@@ -74,7 +83,7 @@ def test_stopping_keeps_what_came():
     chat.stop()
     assert isinstance(engine.commands[-1], Stop)
     ended = next(o for o in pumped(chat) if isinstance(o, ReplyEnded))
-    assert ended.finished.reason == "interrupted"
+    assert ended.events[-1].reason == "interrupted"
     assert chat.conversation.messages[-1].content.startswith("The sky")
     assert chat.phase is Phase.READY
 
@@ -98,7 +107,7 @@ def test_the_chat_survives_an_engine_that_dies_in_the_middle():
     happened = pumped(chat)
     ended, wrong = happened
     assert ended.message.content == "half of"
-    assert ended.finished is None
+    assert not isinstance(ended.events[-1], Finished)
     assert wrong == WentWrong("It died.", "Load it again.", died=True)
     assert chat.phase is Phase.EMPTY
     assert chat.loaded is None
@@ -138,25 +147,34 @@ def test_events_of_another_reply_are_ignored():
 
 def test_exact_mode_loads_the_same_pair_in_another_way():
     chat, engine = loaded_chat()
-    chat.load_again(exact=True)
+    chat.change(ReplySettings(mode="exact"))
     assert engine.commands[-1] == Load("target.gguf", "draft.gguf", exact=True)
     assert chat.is_exact
+    with pytest.raises(UsageError, match="loaded in another way"):
+        chat.change(ReplySettings(mode="watch"))
+    assert chat.settings.mode == "exact"
+    pumped(chat)
+    chat.change(ReplySettings(mode="fast"))
+    assert engine.commands[-1] == Load("target.gguf", "draft.gguf", exact=False)
 
 
 def test_regenerating_and_continuing_ask_for_what_the_conversation_says():
     chat, engine = loaded_chat(reply_events([round_of("half|a of|b")], reason="length"))
-    with pytest.raises(ValueError, match="nothing to answer"):
-        chat.answer()
+    with pytest.raises(ValueError, match="nothing has been asked"):
+        chat.regenerate()
+    with pytest.raises(ValueError, match="nothing to continue"):
+        chat.continue_reply()
     chat.ask("why?")
     pumped(chat)
     engine.replies.append(reply_events([round_of(" it|p")]))
-    chat.answer(continue_last=True)
+    chat.continue_reply()
+    with pytest.raises(UsageError, match="is being written"):
+        chat.regenerate()
     assert engine.commands[-1].continue_last
     pumped(chat)
     assert chat.conversation.messages[-1].content == "half of it"
-    chat.conversation.regenerate()
     engine.replies.append(reply_events([round_of("new|p")]))
-    chat.answer()
+    chat.regenerate()
     pumped(chat)
     assert [m.content for m in chat.conversation.messages] == ["why?", "new"]
     assert chat.conversation.messages[-1].events[-2].committed[0].fate is Fate.PLAIN

@@ -9,7 +9,7 @@ FAMILY = "👩‍👩‍👧‍👦"
 
 
 def typeset(text, width, indent=None):
-    typesetter = Typesetter(width, indent)
+    typesetter = Typesetter(width, indent=indent)
     typesetter.extend(pieces_of(text, "plain"))
     return typesetter
 
@@ -52,6 +52,13 @@ def test_indent_begins_every_line_but_the_first():
     typesetter = typeset("one two three\nfour", 9, indent=Piece("  ", 2, "", "plain"))
     assert shown(typesetter) == ["one two", "  three", "  four"]
     assert copied(typesetter) == "one two three\nfour"
+
+
+def test_a_long_first_word_stays_beside_the_mark():
+    typesetter = Typesetter(10, lead=Piece("> ", 2, "", "mark"))
+    typesetter.extend(pieces_of("incomprehensible", "plain"))
+    assert shown(typesetter) == ["> incompre", "hensible"]
+    assert copied(typesetter) == "incomprehensible"
 
 
 def test_what_a_terminal_would_obey_is_a_mark_in_lines_and_copies():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from time import monotonic
 from typing import ClassVar, Literal
 
@@ -10,19 +10,21 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.geometry import Offset
 from textual.screen import Screen
-from textual.widgets import Footer, Static, TextArea
+from textual.widget import Widget
+from textual.widgets import Footer, TextArea
 
-from specchat.chat.conversation import Message
 from specchat.core.events import Finished, Round
 from specchat.core.stats import ReplyStats
 from specchat.engine.interface import Load
+from specchat.errors import SpecchatError
 from specchat.tui.blocks import Notice, Question, Reply
 from specchat.tui.clipboard import copy_with_program
-from specchat.tui.commands import COMMANDS, Command
-from specchat.tui.figures import draft_length_text, reply_figures
-from specchat.tui.live_chat import (
-    LiveChat,
+from specchat.tui.commands import Command, is_command
+from specchat.tui.figures import figures_line
+from specchat.tui.live_chat import LiveChat
+from specchat.tui.occurrences import (
     Occurrence,
     PairLoaded,
     ReplyBegan,
@@ -30,15 +32,16 @@ from specchat.tui.live_chat import (
     WentWrong,
     Wrote,
 )
-from specchat.tui.pair_shelf import Fetch, PairFiles, PairShelf
+from specchat.tui.pair_opening import PairOpening
+from specchat.tui.pair_shelf import PairShelf
 from specchat.tui.screens.chat_commands import ChatCommands
-from specchat.tui.state import state_of
+from specchat.tui.screens.dashboard import Dashboard
 from specchat.tui.widgets.chat_pane import ChatPane
 from specchat.tui.widgets.inspector import Inspector
-from specchat.tui.widgets.now_panel import NowPanel, one_line
+from specchat.tui.widgets.now_panel import NowPanel
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.rounds import RoundsView
-from specchat.tui.widgets.status import StateLine, StatusLine
+from specchat.tui.widgets.status import QuietStatic, StateLine, StatusLine
 from specchat.tui.widgets.transcript import Transcript
 
 _FRAME = 1 / 30
@@ -58,17 +61,14 @@ class ChatScreen(Screen[None]):
     ]
 
     def __init__(
-        self, chat: LiveChat, pairs: PairShelf, first_pair: str | None, load_options: Load, cursor_blink: bool = True
+        self, chat: LiveChat, pairs: PairShelf, first_pair: str | None, load_options: Load, still: bool = False
     ) -> None:
         super().__init__()
-        self._cursor_blink = cursor_blink
+        self._still = still
         self.chat = chat
-        self.pairs = pairs
-        self.first_pair = first_pair
-        self.load_options = load_options
+        self.opening = PairOpening(chat, pairs, load_options)
         self.stats = ReplyStats()
-        self.fetch: Fetch | None = None
-        self.pair_name = ""
+        self._first_pair = first_pair
         self.commands = ChatCommands(self)
         self._why = ""
         self._reply: Reply | None = None
@@ -85,64 +85,45 @@ class ChatScreen(Screen[None]):
                 yield RoundsView(id="rounds")
             yield NowPanel(id="now")
         yield Inspector(id="inspector")
-        yield Static(id="folded")
+        yield QuietStatic(id="folded")
         yield StateLine(id="state")
-        yield Prompt(id="prompt", cursor_blink=self._cursor_blink)
+        yield Prompt(id="prompt", cursor_blink=not self._still)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Paints first, and begins to load after that."""
         self.pane = self.query_one(ChatPane)
         self.prompt = self.query_one(Prompt)
+        self.dashboard = Dashboard(self, self.chat, self.opening)
         self.query_one(Inspector).display = False
         self.prompt.focus()
         self.show_conversation()
-        self.set_interval(_FRAME, self.pump)
+        if not self._still:
+            self.set_interval(_FRAME, self.pump)
         self.call_after_refresh(self._open_first_pair)
-
-    def _open_first_pair(self) -> None:
-        if self.first_pair is None:
-            self.commands.choose_pair()
-        else:
-            self.open_pair(self.first_pair)
 
     # --- pairs ----------------------------------------------------------------------------------------------------
 
+    def _open_first_pair(self) -> None:
+        if self._first_pair is None:
+            self.commands.choose_pair()
+        else:
+            self.open_pair(self._first_pair)
+
     def open_pair(self, key: str) -> None:
         """Fetches what is missing of a pair, and loads it."""
-        self.pair_name = self.pairs.name(key)
-        self.chat.pair = self.pair_name
-        files = self.pairs.files(key)
-        if files is not None:
-            self._load(files)
-        else:
-            self.fetch = Fetch(self.pairs, key)
-            self.fetch.start()
-        self._show_figures()
-
-    def _load(self, files: PairFiles) -> None:
-        exact = self.chat.settings.mode == "exact"
-        self.chat.load(replace(self.load_options, target=files.target, draft=files.draft, exact=exact))
+        self._try(lambda: self.opening.open(key))
 
     def action_load_again(self) -> None:
         """Loads the pair again, or goes on fetching it."""
-        if self.chat.is_busy or (self.fetch is not None and not self.fetch.is_over):
-            return
-        if self.fetch is not None and self.fetch.error is not None:
-            self.open_pair(self.fetch.key)
-        elif self.chat.can_load_again:
-            self.chat.load_again(exact=self.chat.settings.mode == "exact")
+        self._try(self.opening.again)
 
-    def _look_at_fetch(self) -> None:
-        fetch = self.fetch
-        if fetch is None or not fetch.is_over:
-            return
-        if fetch.files is not None:
-            self.fetch = None
-            self._load(fetch.files)
-        elif fetch.error is not None and not fetch.is_told:
-            fetch.is_told = True
-            self.say("error", fetch.error.message, fetch.error.next_step)
+    def _try(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except SpecchatError as error:
+            self.say("error", error.message, error.next_step)
+        self.show_figures()
 
     # --- every frame ----------------------------------------------------------------------------------------------
 
@@ -153,15 +134,18 @@ class ChatScreen(Screen[None]):
             self._take(occurrence)
         if self._reply is not None and happened:
             self.pane.transcript.flush(self._reply)
-        self._look_at_fetch()
+        if (problem := self.opening.look()) is not None:
+            self.say("error", problem.message, problem.next_step)
         self._frame += 1
         if self._frame % _FRAMES_A_FIGURE == 0 or any(not isinstance(each, Wrote) for each in happened):
-            self._show_figures()
+            self.show_figures()
 
     def _take(self, occurrence: Occurrence) -> None:
         match occurrence:
             case PairLoaded(loaded):
                 self._why = ""
+                if self.opening.files is not None:
+                    self.chat.kept.set_pair(self.opening.files, loaded.build)
                 for note in loaded.notes:
                     self.say("info", note)
             case ReplyBegan():
@@ -172,8 +156,8 @@ class ChatScreen(Screen[None]):
                     self._why = event.why or self._why
                     if self._reply is not None:
                         self._reply.add(event)
-            case ReplyEnded(message, finished):
-                self._end_reply(message, finished)
+            case ReplyEnded():
+                self._end_reply(occurrence)
             case WentWrong(message, next_step, died):
                 self.say("error", message, next_step if not died else f"{next_step} Ctrl+R does.".strip())
 
@@ -189,17 +173,18 @@ class ChatScreen(Screen[None]):
             self._reply = Reply()
             self.pane.transcript.add(self._reply)
 
-    def _end_reply(self, message: Message | None, finished: Finished | None) -> None:
+    def _end_reply(self, ended: ReplyEnded) -> None:
         reply, self._reply = self._reply, None
         if reply is None:
             return
-        if finished is not None:
-            self.stats.add(finished)
-            figures = reply_figures(finished, self.chat.settings, self.stats.total, self.pair_name)
-            reply.finish(finished.tail, figures)
+        if ended.events and isinstance(ended.events[-1], Finished):
+            self.stats.add(ended.events[-1])
+        if ended.message is None:
+            self.pane.transcript.remove_block(reply)
         else:
-            reply.finish("", "cut: the engine stopped" if message is not None else "")
-        self.pane.transcript.changed(reply)
+            figures = figures_line(ended.events, self.chat.settings, self.opening.name)
+            reply.finish(ended.message.content, figures or "cut: the engine stopped")
+            self.pane.transcript.changed(reply)
 
     def continue_reply(self) -> None:
         """The next reply goes on in the last one's place."""
@@ -209,24 +194,9 @@ class ChatScreen(Screen[None]):
             self._reply.reopen()
             self.pane.transcript.changed(self._reply)
 
-    def _show_figures(self) -> None:
-        settings = self.chat.settings
-        items = [
-            ("", settings.mode),
-            ("γ", draft_length_text(settings, self.stats.window)),
-            ("T", f"{settings.sampling.temperature:g}"),
-            ("", settings.rule),
-        ]
-        if settings.drafter != "draft":
-            items.insert(2, ("draft", settings.drafter))
-        loaded = self.chat.loaded
-        context = (self.chat.context_used, loaded.n_ctx) if loaded is not None else None
-        self.query_one(StatusLine).show(self.pair_name or "no pair", items, context)
-        self.query_one(NowPanel).show(self.stats)
-        self.query_one("#folded", Static).update(one_line(self.stats))
-        self.query_one(RoundsView).show(self.stats.recent)
-        if not self._hint():
-            self.query_one(StateLine).show(*state_of(self.chat, self.stats, self._why, self.fetch))
+    def show_figures(self) -> None:
+        """Shows the figures of now."""
+        self.dashboard.show(self.stats, self._why, self.prompt.text)
 
     # --- what is said ---------------------------------------------------------------------------------------------
 
@@ -239,10 +209,17 @@ class ChatScreen(Screen[None]):
         self.pane.show_conversation(self.chat.conversation)
         self._waiting = []
 
+    def begin_new(self) -> None:
+        """An empty chat; the plain speed that was measured still holds."""
+        plain = self.stats.plain
+        self.stats = ReplyStats()
+        self.stats.plain = plain
+        self.show_conversation()
+
     @on(Prompt.Sent)
     def _sent(self, event: Prompt.Sent) -> None:
         text = event.text
-        if text.startswith("/") and not text.startswith("//") and "\n" not in text:
+        if is_command(text):
             if not self.commands.run(text):
                 self.prompt.set_text(text)
             return
@@ -267,22 +244,7 @@ class ChatScreen(Screen[None]):
 
     @on(TextArea.Changed, "#prompt")
     def _prompt_changed(self) -> None:
-        self._show_figures()
-
-    def _hint(self) -> bool:
-        """While a command is typed, the state line says what it does."""
-        text = self.prompt.text
-        if not text.startswith("/") or "\n" in text or text.startswith("//"):
-            return False
-        name, space, _ = text[1:].partition(" ")
-        found = [each for each in COMMANDS.values() if (each.name == name if space else each.name.startswith(name))]
-        if not found:
-            return False
-        if len(found) == 1:
-            self.query_one(StateLine).show(f"/{found[0].name} {found[0].takes}".strip(), found[0].summary)
-        else:
-            self.query_one(StateLine).show("commands", "  ".join(f"/{command.name}" for command in found))
-        return True
+        self.dashboard.show_state(self.stats, self._why, self.prompt.text)
 
     def offer(self, command: Command) -> None:
         """A command that was chosen in the palette: carried out, or put into the prompt where it takes something."""
@@ -291,6 +253,18 @@ class ChatScreen(Screen[None]):
             self.prompt.focus()
         else:
             self.commands.run(f"/{command.name}")
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """What a selection begins or ends at: one that began in the chat stays in it, however far the mouse goes.
+
+        Otherwise two cells too far to the right would select all that follows.
+        """
+        state = self._select_state
+        if self._selecting and state is not None and isinstance(state.start.content_widget, Transcript):
+            region = state.start.content_widget.scrollable_content_region
+            x = min(max(x, region.x), region.right - 1)
+            y = min(max(y, region.y), region.bottom - 1)
+        return super().get_widget_and_offset_at(x, y)
 
     # --- keys -----------------------------------------------------------------------------------------------------
 
@@ -309,10 +283,7 @@ class ChatScreen(Screen[None]):
 
     def stop(self) -> bool:
         """Stops what is going on, and takes waiting messages back into the prompt; False where nothing is going on."""
-        fetching = self.fetch is not None and not self.fetch.is_over
-        if fetching and self.fetch is not None:
-            self.fetch.cancel()
-        busy = self.chat.is_busy or fetching
+        busy = self.opening.cancel() or self.chat.is_busy
         if busy:
             self.chat.stop()
             if (text := self.chat.take_back_waiting()) and not self.prompt.text:
@@ -331,7 +302,7 @@ class ChatScreen(Screen[None]):
 
     def action_escape(self) -> None:
         """Stops; or closes the inspector; or goes back to the prompt."""
-        if self.stop():
+        if self.stop() or self.commands.stop_editing():
             return
         if self.pane.transcript.cursor is not None:
             self.pane.transcript.close_cursor()
@@ -374,4 +345,4 @@ class ChatScreen(Screen[None]):
     def forget_reason(self) -> None:
         """The settings have changed: what the engine said about the old ones does not hold any longer."""
         self._why = ""
-        self._show_figures()
+        self.show_figures()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from specchat.core.settings import ReplySettings
 from specchat.errors import UsageError
-from specchat.tui.commands import Command, changed_settings, read_command
-from specchat.tui.live_chat import Phase
+from specchat.tui.commands import changed_settings, read_command
 
 if TYPE_CHECKING:
     from specchat.tui.screens.chat import ChatScreen
@@ -29,7 +29,7 @@ class ChatCommands:
             if settings is None:
                 self._actions()[command.name](argument)
             else:
-                self._change(command, settings)
+                self._change(settings)
         except UsageError as error:
             self._screen.say("error", error.message, error.next_step)
             return False
@@ -55,53 +55,36 @@ class ChatCommands:
 
     # --- settings -------------------------------------------------------------------------------------------------
 
-    def _change(self, command: Command, settings: object) -> None:
-        from specchat.core.settings import ReplySettings
-
-        assert isinstance(settings, ReplySettings)
-        needs_exact = settings.mode == "exact"
-        if needs_exact != self._chat.is_exact and self._chat.phase in (Phase.LOADING, Phase.READING, Phase.WRITING):
-            raise UsageError("The mode exact needs the target loaded in another way.", "Stop with Esc first.")
+    def _change(self, settings: ReplySettings) -> None:
+        was_exact = self._chat.is_exact
         self._chat.change(settings)
-        if needs_exact != self._chat.is_exact and self._chat.can_load_again:
-            how = "so that passes of several tokens give the same bits" if needs_exact else "for speed"
+        if self._chat.is_exact != was_exact:
+            how = "for speed" if was_exact else "so that passes of several tokens give the same bits as single ones"
             self._screen.say("info", f"The target is loaded again, set up {how}.")
-            self._chat.load_again(exact=needs_exact)
         self._screen.forget_reason()
 
     def _system(self, text: str) -> None:
-        self._chat.conversation.system = text
+        self._chat.kept.set_system(text)
         said = "The system message holds from the next reply on." if text else "There is no system message any longer."
         self._screen.say("info", said)
 
     # --- the conversation -----------------------------------------------------------------------------------------
 
-    def _idle(self) -> None:
-        if self._chat.is_replying:
-            raise UsageError("A reply is being written.", "Stop it with Esc first.")
-
-    def _ready(self) -> None:
-        self._idle()
-        if self._chat.phase is not Phase.READY:
-            raise UsageError("No model is loaded yet.", "Wait until it is, or load one with /pair.")
-
     def _regenerate(self) -> None:
-        self._ready()
-        self._chat.conversation.regenerate()
+        self._chat.regenerate()
         self._screen.show_conversation()
-        self._chat.answer()
 
     def _continue(self) -> None:
-        self._ready()
-        self._chat.answer(continue_last=True)
+        self._chat.continue_reply()
         self._screen.continue_reply()
 
     def _edit(self) -> None:
-        self._idle()
+        self._chat.must_be_idle()
         questions = [message for message in self._chat.conversation.messages if message.role == "user"]
         if not questions:
             raise ValueError("nothing has been asked yet")
         self._editing = questions[-1].id
+        self._screen.say("info", "The last question is in the prompt. Enter asks it anew, Esc leaves it as it was.")
         self._screen.prompt.set_text(questions[-1].content)
         self._screen.prompt.focus()
 
@@ -109,28 +92,30 @@ class ChatCommands:
         """Sends a question that was written again; False where none is."""
         if self._editing is None:
             return False
-        number, self._editing = self._editing, None
         try:
-            self._ready()
+            self._chat.edit(self._editing, text)
         except UsageError as error:
-            self._editing = number
             self._screen.say("error", error.message, error.next_step)
             self._screen.prompt.set_text(text)
             return True
-        self._chat.conversation.edit(number, text)
+        self._editing = None
         self._screen.show_conversation()
-        self._chat.answer()
         return True
 
+    def stop_editing(self) -> bool:
+        """Esc leaves the question as it was; False where none is being written again."""
+        was_editing, self._editing = self._editing is not None, None
+        if was_editing:
+            self._screen.prompt.set_text("")
+        return was_editing
+
     def _delete(self) -> None:
-        self._idle()
-        self._chat.conversation.delete_last_exchange()
+        self._chat.delete_last_exchange()
         self._screen.show_conversation()
 
     def _new(self) -> None:
-        self._idle()
-        self._chat.conversation.clear()
-        self._screen.show_conversation()
+        self._chat.begin_new()
+        self._screen.begin_new()
 
     def _copy(self) -> None:
         replies = [message for message in self._chat.conversation.messages if message.role == "assistant"]
@@ -141,7 +126,7 @@ class ChatCommands:
     # --- screens --------------------------------------------------------------------------------------------------
 
     def _pair(self, name: str) -> None:
-        self._idle()
+        self._chat.must_be_idle()
         if not name:
             self.choose_pair()
             return
@@ -151,7 +136,7 @@ class ChatCommands:
         """Shows the list of pairs."""
         from specchat.tui.screens.pairs import PairsScreen
 
-        self._screen.app.push_screen(PairsScreen(self._screen.pairs.choices()), self._chosen)
+        self._screen.app.push_screen(PairsScreen(self._screen.opening.shelf.choices()), self._chosen)
 
     def _chosen(self, key: str | None) -> None:
         if key is not None:

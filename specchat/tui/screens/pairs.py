@@ -15,7 +15,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from specchat.core.safe_text import safe_text
-from specchat.tui.figures import bytes_text
+from specchat.pairs.fetching import size_text
 from specchat.tui.pair_shelf import PairChoice
 
 
@@ -46,7 +46,7 @@ def _row(choice: PairChoice) -> Content:
     elif choice.missing is None:
         state = ("to fetch", "$warning")
     else:
-        state = (f"to fetch: {bytes_text(choice.missing)}", "$warning")
-    size = "" if choice.size is None else bytes_text(choice.size)
+        state = (f"to fetch: {size_text(choice.missing)}", "$warning")
+    size = "" if choice.size is None else size_text(choice.size)
     name = safe_text(choice.name, keep_newlines=False)
     return Content.assemble((f"{name:<44}", "bold"), (f"{size:>9}  ", "$quiet"), state, "\n", (choice.note, "$quiet"))

@@ -11,11 +11,10 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widgets import ContentSwitcher
 
 from specchat.chat.conversation import Conversation, Message
-from specchat.core.events import Finished, Round
+from specchat.core.events import Round
 from specchat.core.safe_text import safe_text
-from specchat.core.stats import ReplyStats
 from specchat.tui.blocks import Notice, Question, Reply
-from specchat.tui.figures import reply_figures
+from specchat.tui.figures import figures_line
 from specchat.tui.widgets.status import Legend
 from specchat.tui.widgets.transcript import Transcript
 
@@ -116,17 +115,14 @@ class ChatPane(Vertical):
 
 def _reply_of(conversation: Conversation, message: Message) -> Reply:
     """A reply that was written before, as it looked then."""
-    events = conversation.events(message.id)
-    rounds = [event for event in events if isinstance(event, Round)]
-    reply = Reply(before="" if rounds else message.content)
-    stats = ReplyStats()
-    for event in events:
-        stats.add(event)
-        if isinstance(event, Round):
-            reply.add(event)
-    finished = message.finished
-    if isinstance(finished, Finished) and message.settings is not None:
-        reply.finish(finished.tail, reply_figures(finished, message.settings, stats.total, message.pair))
+    rounds = [event for event in conversation.events(message.id) if isinstance(event, Round)]
+    written = "".join(token.text for played in rounds for token in played.committed)
+    # an edited beginning has no rounds: it stands before those that go on from it
+    end = message.content.find(written) if rounds else len(message.content)
+    reply = Reply(before=message.content[: max(0, end)])
+    for played in rounds:
+        reply.add(played)
+    reply.finish(message.content, figures_line(message.events, message.settings, message.pair))
     return reply
 
 

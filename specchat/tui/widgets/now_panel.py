@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Digits, Static
+from textual.widgets import Digits
 
+from specchat.chat.figures import usual_length
 from specchat.core.events import Fate, Round
-from specchat.core.stats import WINDOW, ReplyStats, RoundTotals
+from specchat.core.stats import ReplyStats, RoundTotals
 from specchat.tui.charts import bar, columns, grouped, stacked
-from specchat.tui.figures import break_even, usual_length
+from specchat.tui.figures import break_even
+from specchat.tui.widgets.status import QuietStatic
 
 _Part = tuple[str, str]
 _TIME_STYLES = {"draft": "$fate-accepted", "verify": "$fate-bonus", "sample": "$fate-resampled", "other": "$quiet"}
@@ -27,25 +29,33 @@ _EMPTY: tuple[Sequence[_Part], ...] = (
 )
 
 
+class _Speedup(Digits):
+    ALLOW_SELECT = False
+
+
 class NowPanel(Vertical):
     """The figures of the reply that is being written, or of the last one."""
 
     BORDER_TITLE = "now"
+    _num_lines = 0
 
     def compose(self) -> ComposeResult:
         """The speedup in large digits, and everything else as text."""
-        yield Digits("", id="speedup")
-        yield Static(id="figures")
+        yield _Speedup("", id="speedup")
+        yield QuietStatic(id="figures")
 
     def show(self, stats: ReplyStats) -> None:
         """Shows what is known by now."""
         speedup, digits = stats.speedup, self.query_one(Digits)
         digits.display = speedup is not None
-        if speedup is not None:
+        if speedup is not None and digits.value != f"{speedup:.2f}x":
             digits.update(f"{speedup:.2f}x")
         width = max(12, self.query_one("#figures").size.width or 28)
         lines = [Content.assemble(*line) for line in (_lines(stats, width) if stats.total.rounds else _EMPTY)]
-        self.query_one("#figures", Static).update(Content("\n").join(lines))
+        self.query_one("#figures", QuietStatic).show_content(
+            Content("\n").join(lines), layout=len(lines) != self._num_lines
+        )
+        self._num_lines = len(lines)
 
 
 def one_line(stats: ReplyStats) -> Content:
@@ -106,7 +116,7 @@ def _acceptance_lines(stats: ReplyStats, window: RoundTotals, width: int) -> Ite
     chart = columns(grouped([_judged(played) for played in rounds], width - 2), _CHART_HEIGHT)
     for axis, row in zip(("1┤", " │", "0┘"), chart, strict=True):
         yield [(axis, "$quiet"), (row, "$fate-accepted")]
-    count = f"last {len(rounds)} rounds" if rounds else f"over the last {WINDOW} rounds"
+    count = "last round" if len(rounds) == 1 else f"last {len(rounds)} rounds"
     yield [(f"  {count}", "$quiet")]
 
 

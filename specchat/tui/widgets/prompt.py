@@ -13,6 +13,7 @@ from textual import events
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
@@ -28,9 +29,9 @@ class Prompt(TextArea):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "send", priority=True),
-        Binding("ctrl+j", "new_line", "new line", priority=True),
-        Binding("ctrl+g", "open_editor", "editor", priority=True),
+        Binding("enter", "send", "send"),
+        Binding("ctrl+j", "new_line", "new line"),
+        Binding("ctrl+g", "open_editor", "editor"),
         Binding("tab", "screen.look", "tokens"),
         Binding("up", "older", "older", show=False),
         Binding("down", "newer", "newer", show=False),
@@ -61,6 +62,10 @@ class Prompt(TextArea):
         """Puts text in, made visible first."""
         edit.text = safe_text(edit.text.replace("\r\n", "\n").replace("\r", "\n"))
         return super().edit(edit)
+
+    def render_line(self, y: int) -> Strip:
+        """One line; in no columns at all Textual's placeholder cannot be wrapped."""
+        return super().render_line(y) if self.content_size.width > 0 else Strip.blank(self.size.width)
 
     def set_text(self, text: str) -> None:
         """Replaces everything, and puts the cursor at the end."""
@@ -124,6 +129,13 @@ class Prompt(TextArea):
             path.unlink(missing_ok=True)
 
     async def _on_key(self, event: events.Key) -> None:
+        # Here and not as a priority binding: that would overtake characters which were typed before it
+        action = {"enter": self.action_send, "ctrl+j": self.action_new_line}.get(event.key)
+        if action is not None:
+            event.stop()
+            event.prevent_default()
+            action()
+            return
         if event.is_printable:
             self._recalled = None
         await super()._on_key(event)

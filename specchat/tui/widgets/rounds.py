@@ -19,15 +19,18 @@ _CELL = {fate: style.mark for fate, style in FATE_STYLES.items()}
 class RoundsView(Widget):
     """The last rounds, newest at the right."""
 
+    ALLOW_SELECT = False
     BORDER_TITLE = "rounds: one column = one round"
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name for it
         super().__init__(id=id)
-        self._rounds: Sequence[Round] = ()
+        self._rounds: tuple[Round, ...] = ()
 
     def show(self, rounds: Sequence[Round]) -> None:
         """Shows these rounds, the last one at the right."""
-        self._rounds = rounds
+        if tuple(rounds) == self._rounds:
+            return
+        self._rounds = tuple(rounds)
         rows = 1 + max([_FEWEST_ROWS, *(len(played.drafted) for played in rounds)])
         self.styles.height = min(rows, _MOST_ROWS) + 2
         self.refresh()

@@ -15,7 +15,20 @@ _LEGEND = (Fate.ACCEPTED, Fate.RESAMPLED, Fate.REJECTED, Fate.BONUS, Fate.PLAIN)
 _CONTEXT_BAR = 8
 
 
-class StatusLine(Static):
+class QuietStatic(Static):
+    """A text that is painted only when it has changed, and never moves anything else."""
+
+    ALLOW_SELECT = False
+    _shown: Content | None = None
+
+    def show_content(self, content: Content, *, layout: bool = False) -> None:
+        """Shows a text; ``layout`` where its height may have changed."""
+        if self._shown is None or not content.is_same(self._shown):
+            self._shown = content
+            self.update(content, layout=layout)
+
+
+class StatusLine(QuietStatic):
     """Pair, mode, γ, temperature, rule and how full the context is; what does not fit is left out from the right."""
 
     def show(self, pair: str, items: Sequence[tuple[str, str]], context: tuple[int, int] | None) -> None:
@@ -28,7 +41,7 @@ class StatusLine(Static):
         width = self.size.width - 2
         while len(parts) > 1 and sum(part.cell_length + 3 for part in parts) - 3 > width:
             parts.pop()
-        self.update(Content("   ").join(parts))
+        self.show_content(Content("   ").join(parts))
 
 
 def _context_bar(used: int, available: int) -> Content:
@@ -40,7 +53,7 @@ def _context_bar(used: int, available: int) -> Content:
     )
 
 
-class Legend(Static):
+class Legend(QuietStatic):
     """The fates in their own colours, and without colour in their own marks."""
 
     def on_mount(self) -> None:
@@ -54,10 +67,10 @@ class Legend(Static):
         self.update(Content("  ").join(parts))
 
 
-class StateLine(Static):
+class StateLine(QuietStatic):
     """One sentence on what is going on, always visible."""
 
     def show(self, state: str, sentence: str, style: str = "") -> None:
         """Shows a state in a word or two and what there is to say about it."""
         head = (f"{state}: " if sentence else state, f"bold {style}".strip())
-        self.update(Content.assemble(head, safe_text(sentence, keep_newlines=False)))
+        self.show_content(Content.assemble(head, safe_text(sentence, keep_newlines=False)))

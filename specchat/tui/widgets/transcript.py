@@ -24,7 +24,6 @@ from specchat.tui.blocks import Block, Reply
 from specchat.tui.line_index import LineIndex
 from specchat.tui.strips import selected, strip_of
 from specchat.tui.token_cursor import TokenCursor, cursor_at, last_cursor
-from specchat.tui.typesetting import Line, Piece
 
 _SLICE = 0.02  # seconds of typesetting between two looks at the keyboard
 LOOKS = (*Fate, "question", "question-mark", "dim", "figures", "info", "warning", "error", "next-step")
@@ -157,7 +156,11 @@ class Transcript(ScrollView, can_focus=True):
         self._tell_new_lines()
 
     def _set_height(self) -> None:
-        self.virtual_size = Size(self.index.width, self.index.height)
+        size = Size(self.index.width, self.index.height)
+        if size != self.virtual_size:
+            # set in the usual way, it would lay out the whole screen at every new line: half of a frame's cost
+            self.set_reactive(Transcript.virtual_size, size)
+            self._scroll_update(size)
 
     def _tell_new_lines(self) -> None:
         height = self.index.height
@@ -241,21 +244,11 @@ class Transcript(ScrollView, can_focus=True):
     # --- copying --------------------------------------------------------------------------------------------------
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """What was said in the selected cells: logical lines, no rejected tokens.
-
-        Where only decoration is selected (the figures below a reply), that is copied.
-        """
+        """What was said in the selected cells: logical lines, no rejected tokens."""
         first = selection.start.y if selection.start is not None else 0
         last = selection.end.y if selection.end is not None else self.index.height - 1
-        said, shown = [], []
-        for y in range(max(0, first), min(last, self.index.height - 1) + 1):
-            line, span = self.index.line(y), selection.get_span(y)
-            if line is None or span is None:
-                continue
-            said.append(line.copied(*span) if line.pieces else "\n")
-            shown.append("".join(piece.shown for piece in _inside(line, *span)))
-        text = "".join(said).strip("\n")
-        return (text if text.strip() else "".join(shown)), "\n"
+        spans = ((y, selection.get_span(y)) for y in range(max(0, first), min(last, self.index.height - 1) + 1))
+        return self.index.copied((y, *span) for y, span in spans if span is not None), "\n"
 
     # --- the token cursor -----------------------------------------------------------------------------------------
 
@@ -274,6 +267,10 @@ class Transcript(ScrollView, can_focus=True):
             self._column = self._cursor_cell()
         elif (found := self.cursor.above_or_below(self.index, step, self._column)) is not None:
             self._move_cursor(found)
+
+    def look_at(self, reply: Reply, token: int) -> None:
+        """Looks at a token of a reply."""
+        self._move_cursor(TokenCursor(self.index.blocks.index(reply), token))
 
     def close_cursor(self) -> None:
         """No token is being looked at any longer."""
@@ -312,8 +309,3 @@ class Transcript(ScrollView, can_focus=True):
         reply = self.index.blocks[cursor.block]
         assert isinstance(reply, Reply)
         self.post_message(self.CursorMoved(reply, cursor.token))
-
-
-def _inside(line: Line, start: int, end: int) -> list[Piece]:
-    """The pieces that are at least partly between two cells."""
-    return [piece for left, right, piece in line.spans() if right > start and (end == -1 or left < end)]

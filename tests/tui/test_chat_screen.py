@@ -1,0 +1,454 @@
+import asyncio
+
+import pytest
+
+from specchat.chat.record import read_record
+from specchat.core.fate_style import FATE_STYLES
+from specchat.engine.interface import Failed, Load, Reply, Stop
+from specchat.tui.widgets.inspector import Inspector
+from specchat.tui.widgets.now_panel import NowPanel
+from specchat.tui.widgets.rounds import RoundsView
+from tests.tui.screens import running, say, screen_text, settle, style_of
+from tests.tui.scripted_engine import LOADED, ScriptedEngine, reply_events, round_of
+from tests.tui.stories import sky_reply
+
+
+def sent(app, kind):
+    return [command for command in app.engine.commands if isinstance(command, kind)]
+
+
+# --- a reply ---------------------------------------------------------------------------------------------------------
+
+
+async def test_tokens_stand_in_the_colours_of_their_fates():
+    async with running(ScriptedEngine([sky_reply()])) as (app, pilot):
+        await say(pilot, "why is the sky blue?")
+        assert "> why is the sky blue?" in screen_text(app)
+        for text, fate in (("The sky is", "accepted"), ("because", "bonus"), ("wavelengths", "resampled")):
+            assert style_of(app, text).color.get_truecolor().hex.upper() == FATE_STYLES[fate].dark
+        assert "colors" not in screen_text(app)
+
+
+async def test_no_token_is_lost_at_the_end():
+    async with running(ScriptedEngine([sky_reply(40)], step=7), size=(80, 24)) as (app, pilot):
+        app.screen.send("why?")
+        await settle(pilot, frames=100)
+        expected = app.chat.conversation.messages[-1].content
+        assert expected.count("Rayleigh") == 40
+        reply = app.screen.pane.transcript.index.blocks[-1]
+        assert "".join(reply.line(y).copied() for y in range(reply.height)) == expected
+        assert app.screen.pane.transcript.following
+        assert "2200" in screen_text(app)  # the figures at the end are on the screen
+
+
+async def test_the_figures_show_the_speedup_first_and_where_it_comes_from():
+    async with running(ScriptedEngine([sky_reply()])) as (app, pilot):
+        await say(pilot, "why?")
+        text = screen_text(app)
+        assert app.screen.query_one("#speedup").value == "1.32x"
+        for figure in ("39.5 tok/s", "plain 29.9", "8 plain steps", "α 0.89", "break-even 0.70", "last 14 rounds"):
+            assert figure in text
+        assert "watch: drafting gains 1.32× here" in text
+        assert "tokens a round 3.93" in text
+
+
+async def test_without_a_plain_speed_no_speedup_is_claimed():
+    async with running(ScriptedEngine([reply_events([round_of("a|a b|b")], plain=False)])) as (app, pilot):
+        await say(pilot, "why?")
+        assert not app.screen.query_one("#speedup").display
+        assert "plain speed not known yet" in screen_text(app)
+        assert "the plain speed to compare with is not known yet" in screen_text(app)
+
+
+async def test_the_engines_reason_is_shown_until_the_settings_change():
+    rounds = [round_of("a|p", why="fast: decoding plainly, because drafting has no measured gain")]
+    async with running(ScriptedEngine([reply_events(rounds)])) as (app, pilot):
+        await say(pilot, "/mode fast")
+        await say(pilot, "why?")
+        assert "fast: decoding plainly, because drafting has no measured gain" in screen_text(app)
+        await say(pilot, "/mode watch")
+        assert "no measured gain" not in screen_text(app)
+
+
+# --- waiting, stopping, failing --------------------------------------------------------------------------------------
+
+
+async def test_one_can_type_while_the_models_load():
+    engine = ScriptedEngine([reply_events([round_of("late|p")])], slow_load=True)
+    async with running(engine) as (app, pilot):
+        await pilot.press(*"hello", "enter")
+        await settle(pilot)
+        text = screen_text(app)
+        assert "> hello" in text
+        assert "waits until the model is ready" in text
+        assert "loading: target" in text
+        assert "45%" in text
+        engine.finish_loading()
+        await settle(pilot)
+        assert "waits" not in screen_text(app)
+        assert "late" in screen_text(app)
+        assert sent(app, Reply)[0].messages[-1].content == "hello"
+
+
+async def test_esc_stops_loading_and_gives_the_waiting_message_back():
+    async with running(ScriptedEngine(slow_load=True)) as (app, pilot):
+        await pilot.press(*"hello", "enter")
+        await settle(pilot)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert sent(app, Stop)
+        assert app.screen.prompt.text == "hello"
+        assert "Loading was stopped." in screen_text(app)
+        await pilot.press("ctrl+r")
+        assert len(sent(app, Load)) == 2
+
+
+async def test_esc_stops_a_reply_and_keeps_what_came():
+    async with running(ScriptedEngine([sky_reply()], step=6)) as (app, pilot):
+        app.screen.send("why?")
+        app.screen.pump()
+        await pilot.press("escape")
+        await settle(pilot)
+        assert app.chat.conversation.messages[-1].content.startswith("The sky is")
+        assert "stopped · " in screen_text(app).replace("\u00a0", " ")
+        assert app.chat.phase == "ready"
+
+
+async def test_a_reply_stopped_before_its_first_token_leaves_nothing():
+    async with running(ScriptedEngine([sky_reply()], step=0)) as (app, pilot):
+        app.engine.say(LOADED)
+        app.engine._step = 10
+        app.screen.pump()
+        app.engine._step = 0
+        app.screen.send("why?")
+        assert app.chat.phase == "reading"
+        await pilot.press("escape")
+        app.engine._step = 10
+        await settle(pilot)
+        assert app.chat.phase == "ready"
+        assert [message.role for message in app.chat.conversation.messages] == ["user"]
+
+
+async def test_a_dead_engine_leaves_the_chat_and_can_be_loaded_again():
+    engine = ScriptedEngine([reply_events([round_of("half|a an|b")])[:-1]])
+    async with running(engine) as (app, pilot):
+        await say(pilot, "why?")
+        engine.say(Failed("EngineDiedError", "llama.cpp gave up (SIGABRT).", "Load the pair again.", died=True))
+        await settle(pilot)
+        text = screen_text(app)
+        assert "half an" in text
+        assert "cut: the engine stopped" in text
+        assert "! llama.cpp gave up (SIGABRT)." in text
+        assert "Load the pair again. Ctrl+R does." in text
+        assert "no model: Ctrl+R loads the pair" in text
+        await pilot.press("ctrl+r")
+        await settle(pilot)
+        assert app.chat.phase == "ready"
+        await say(pilot, "and now?")
+        assert app.chat.conversation.messages[-1].content == "ok"
+
+
+async def test_a_missing_pair_is_fetched_first_and_then_loaded():
+    async with running(pair="large") as (app, pilot):
+        while app.screen.opening.fetch.latest is None:
+            await asyncio.sleep(0.01)
+        await settle(pilot, frames=8)
+        text = screen_text(app)
+        assert "fetching: Qwen2.5-Coder 7B" in text
+        assert "25%, 1.2 GB of 4.7 GB" in text
+        app.shelf.arrived.set()
+        while app.screen.opening.fetch is not None:
+            await asyncio.sleep(0.01)
+            app.screen.pump()
+        assert sent(app, Load)[0].target == "/models/large.gguf"
+
+
+async def test_a_fetch_can_be_cancelled_and_taken_up_again():
+    async with running(pair="large") as (app, pilot):
+        await pilot.press("escape")
+        while app.screen.opening.is_fetching:
+            await asyncio.sleep(0.01)
+        await settle(pilot)
+        assert "Fetching was stopped." in screen_text(app)
+        assert screen_text(app).count("Fetching was stopped.") == 1
+        await pilot.press("ctrl+r")
+        assert app.screen.opening.is_fetching
+        app.shelf.arrived.set()
+
+
+async def test_a_pair_that_cannot_be_fetched_says_why():
+    async with running(pair="gone") as (app, pilot):
+        while app.screen.opening.is_fetching:
+            await asyncio.sleep(0.01)
+        await settle(pilot)
+        assert "! The hub did not answer." in screen_text(app)
+        assert "→ Try again later." in screen_text(app)
+
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+
+async def test_ctrl_c_stops_first_and_quits_second():
+    async with running(ScriptedEngine([sky_reply()], step=6)) as (app, pilot):
+        app.screen.send("why?")
+        app.screen.pump()
+        await pilot.press("ctrl+c")
+        assert sent(app, Stop)
+        assert app.is_running
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert app._exit
+
+
+async def test_ctrl_c_copies_a_selection_and_does_not_quit():
+    async with running(ScriptedEngine([sky_reply()])) as (app, pilot):
+        await say(pilot, "why?")
+        app.screen.prompt.set_text("written")
+        app.screen.prompt.select_all()
+        await pilot.press("ctrl+c")
+        assert app.clipboard == "written"
+        assert not app._exit
+
+
+async def test_ctrl_q_quits_and_closes_the_engine():
+    async with running() as (app, pilot):
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+    assert app.engine.closed
+
+
+async def test_enter_sends_ctrl_j_breaks_and_up_recalls():
+    async with running() as (app, pilot):
+        await pilot.press(*"one", "ctrl+j", *"two", "enter")
+        await settle(pilot)
+        assert app.chat.conversation.messages[0].content == "one\ntwo"
+        await pilot.press(*"next", "enter")
+        await settle(pilot)
+        await pilot.press(*"dr", "up")
+        assert app.screen.prompt.text == "next"
+        await pilot.press("up")
+        assert app.screen.prompt.text == "one\ntwo"
+        await pilot.press("down", "down")
+        assert app.screen.prompt.text == "dr"
+
+
+async def test_a_paste_is_one_message_and_what_a_terminal_obeys_becomes_visible():
+    from textual import events
+
+    async with running() as (app, pilot):
+        app.post_message(events.Paste("line one\r\nline \x1b]52;c;QQ==\x07two\r"))
+        await pilot.pause()
+        assert app.screen.prompt.text == "line one\nline ␛]52;c;QQ==␇two\n"
+        await pilot.press("enter")
+        await settle(pilot)
+        assert len(app.chat.conversation.messages) == 2
+
+
+async def test_f2_goes_through_the_modes_and_exact_loads_again():
+    async with running() as (app, pilot):
+        await pilot.press("f2")
+        assert app.chat.settings.mode == "fast"
+        await pilot.press("f2")
+        await settle(pilot)
+        assert app.chat.settings.mode == "exact"
+        assert [command.exact for command in sent(app, Load)] == [False, True]
+        assert "The target is loaded again" in screen_text(app)
+        await pilot.press("f2")
+        assert [command.exact for command in sent(app, Load)] == [False, True, False]
+
+
+async def test_r_shows_rejected_tokens_and_the_inspector_explains_one():
+    async with running(ScriptedEngine([sky_reply()])) as (app, pilot):
+        await say(pilot, "why?")
+        await pilot.press("tab", "r")
+        assert "×colors×" in screen_text(app)
+        assert not app.screen.query_one(Inspector).display
+        await pilot.press("left", "left", "left")
+        reply = app.screen.pane.transcript.index.blocks[-1]
+        assert '" us"' in screen_text(app)
+        app.screen.pane.transcript.look_at(reply, [token.text for token in map(reply.token, range(9))].index(" colors"))
+        await pilot.pause()
+        text = screen_text(app)
+        assert '" colors"   round 2, position 4   × rejected' in text
+        assert "p target" in text
+        assert "0.180" in text
+        assert "0.620" in text
+        assert "draw 0.710 > 0.290" in text
+        assert '→ " wavelengths" resampled' in text
+        assert "residual  wavelengths" in text
+        await pilot.press("escape")
+        assert not app.screen.query_one(Inspector).display
+
+
+async def test_v_reads_the_reply_as_formatted_text_and_back():
+    async with running(ScriptedEngine([reply_events([round_of("# A |a[/INST] title|b\n\nbody|p")])])) as (app, pilot):
+        await say(pilot, "why?")
+        await pilot.press("tab", "v")
+        await pilot.pause()
+        assert "A [/INST] title" in screen_text(app)
+        assert "tokens ·" not in screen_text(app)
+        await pilot.press("v")
+        await pilot.pause()
+        assert "# A [/INST] title" in screen_text(app)
+
+
+async def test_y_copies_the_last_answer():
+    async with running(ScriptedEngine([sky_reply()])) as (app, pilot):
+        await say(pilot, "why?")
+        await pilot.press("tab", "y")
+        assert app.clipboard == app.chat.conversation.messages[-1].content
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+async def test_settings_are_changed_by_commands_and_shown_on_the_status_line():
+    async with running() as (app, pilot):
+        for command in ("/gamma 6", "/temp 0.2", "/rule block", "/draft ngram", "/seed 5"):
+            await say(pilot, command)
+        assert "γ 6   draft ngram   T 0.2   block" in screen_text(app)
+        assert app.chat.settings.seed == 5
+        assert not app.chat.conversation.messages
+
+
+async def test_an_unknown_command_stays_in_the_prompt_with_a_sentence():
+    async with running() as (app, pilot):
+        await say(pilot, "/gama 3")
+        assert "There is no command /gama." in screen_text(app)
+        assert "Did you mean /gamma?" in screen_text(app)
+        assert app.screen.prompt.text == "/gama 3"
+
+
+async def test_two_slashes_begin_a_message():
+    async with running() as (app, pilot):
+        await say(pilot, "//etc is a folder")
+        assert app.chat.conversation.messages[0].content == "/etc is a folder"
+
+
+async def test_a_command_explains_itself_while_it_is_typed():
+    async with running() as (app, pilot):
+        await pilot.press(*"/ga")
+        await pilot.pause()
+        assert "/gamma N|auto: how many tokens are drafted a round" in screen_text(app)
+
+
+async def test_regenerate_continue_edit_delete_and_new():
+    replies = [
+        reply_events([round_of("first|p")], reason="length"),
+        reply_events([round_of(" and on|p")]),
+        reply_events([round_of("second|p")]),
+        reply_events([round_of("third|p")]),
+    ]
+    async with running(ScriptedEngine(replies)) as (app, pilot):
+        await say(pilot, "why?")
+        await say(pilot, "/continue")
+        assert "first and on" in screen_text(app)
+        assert [m.content for m in app.chat.conversation.messages] == ["why?", "first and on"]
+        await say(pilot, "/regenerate")
+        assert "second" in screen_text(app)
+        assert "first" not in screen_text(app)
+        await say(pilot, "/edit")
+        assert app.screen.prompt.text == "why?"
+        await say(pilot, "how?")
+        assert [m.content for m in app.chat.conversation.messages] == ["how?", "third"]
+        assert len(app.chat.conversation.all_messages) == 6
+        await say(pilot, "/delete")
+        assert not app.chat.conversation.messages
+        await say(pilot, "/delete")
+        assert "nothing has been asked yet" in screen_text(app)
+        await say(pilot, "/new")
+        assert "Type a question." in screen_text(app)
+
+
+async def test_a_pair_is_chosen_from_the_list():
+    async with running(pair=None) as (app, pilot):
+        assert "qwen2.5-coder 7B ⟵ 0.5B" in screen_text(app)
+        assert "to fetch: 4.7 GB" in screen_text(app)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert sent(app, Load)[0].target == "/models/target.gguf"
+        await say(pilot, "/pair smal")
+        assert 'There is no pair called "smal".' in screen_text(app)
+
+
+async def test_help_lists_keys_and_commands():
+    async with running() as (app, pilot):
+        await pilot.press("f1")
+        await pilot.pause()
+        assert "drawn from the residual after a rejection" in screen_text(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "drawn from the residual" not in screen_text(app)
+
+
+async def test_the_palette_offers_the_commands():
+    async with running() as (app, pilot):
+        await pilot.press("ctrl+p", *"gamma")
+        await pilot.pause(0.3)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.screen.prompt.text == "/gamma "
+
+
+async def test_each_turn_is_recorded(tmp_path):
+    async with running(ScriptedEngine([sky_reply()]), records=tmp_path) as (app, pilot):
+        await say(pilot, "why?")
+    (path,) = tmp_path.iterdir()
+    record = read_record(path)
+    assert [m.content for m in record.conversation.messages] == [m.content for m in app.chat.conversation.messages]
+    assert record.header.pair.name == "qwen2.5-coder 1.5B ⟵ 0.5B"
+    assert record.header.build == "b1"
+
+
+# --- text that means harm --------------------------------------------------------------------------------------------
+
+HOSTILE = "\x1b]52;c;QQ==\x07 \x9b2J \u202eevil [/INST] [bold]x[/bold] [@click=app.exit]y[/]"
+
+
+@pytest.mark.parametrize("where", ["reply", "question", "error", "note"])
+async def test_hostile_text_is_shown_as_it_is(where):
+    async with running(ScriptedEngine([reply_events([round_of(f"{HOSTILE}|a|b")])])) as (app, pilot):
+        if where == "error":
+            app.engine.say(Failed("DecodeError", HOSTILE, HOSTILE))
+        elif where == "note":
+            app.screen.say("info", HOSTILE)
+        else:
+            await say(pilot, HOSTILE if where == "question" else "why?")
+        await settle(pilot)
+        await pilot.press("tab", "left")
+        text = screen_text(app)
+        assert "[/INST] [bold]x[/bold]" in " ".join(text.split())
+        assert "␛]52;c;QQ==␇" in text
+        assert not {"\x1b", "\x9b", "\x07", "\u202e"} & set(text)
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "panel", "folded"), [((120, 40), True, False), ((99, 40), False, True), ((59, 40), False, False)]
+)
+async def test_narrow_terminals_fold_the_panel(size, panel, folded):
+    async with running(ScriptedEngine([sky_reply()]), size=size) as (app, pilot):
+        await say(pilot, "why?")
+        assert app.screen.query_one(NowPanel).display is panel
+        assert app.screen.query_one("#folded").display is folded
+        assert app.screen.query_one(RoundsView).display is (size[0] >= 60)
+        assert "watch: drafting" in screen_text(app)
+
+
+async def test_every_width_and_the_smallest_sizes_work_while_tokens_come():
+    async with running(ScriptedEngine([sky_reply(20)], step=4)) as (app, pilot):
+        app.screen.send("why? 天空 👩‍👩‍👧‍👦")
+        for width in [*range(1, 201, 8), 1, 400]:
+            await pilot.resize_terminal(width, 1 + width % 50)
+            app.screen.pump()
+        await pilot.resize_terminal(100, 30)
+        while app.chat.is_replying:
+            app.screen.pump()
+        await settle(pilot)
+        transcript = app.screen.pane.transcript
+        reply = transcript.index.blocks[-1]
+        assert reply.width == transcript.index.width
+        shown = "".join(reply.line(y).copied() for y in range(reply.height))
+        assert shown == app.chat.conversation.messages[-1].content
