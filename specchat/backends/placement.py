@@ -133,10 +133,12 @@ def layers_that_fit(
     Returns:
         Between 0 and ``n_layers + 1``.
     """
-    for layers in range((header.n_layers or 0) + 1, 0, -1):
-        if _on_gpus(estimate(header, n_ctx, gpu_layers=layers, max_logits=max_logits), n_devices) <= room:
-            return layers
-    return 0
+    fitting, too_many = 0, (header.n_layers or 0) + 2
+    while too_many - fitting > 1:
+        layers = (fitting + too_many) // 2
+        needed = _on_gpus(estimate(header, n_ctx, gpu_layers=layers, max_logits=max_logits), n_devices)
+        fitting, too_many = (layers, too_many) if needed <= room else (fitting, layers)
+    return fitting
 
 
 def draft_pays(target: ModelMemory, draft: ModelMemory) -> bool:

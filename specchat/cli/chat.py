@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def chat(options: argparse.Namespace) -> int:
-    """Opens the chat. Returns the exit status when it is closed."""
+    """Opens the chat, or lists the pairs. Returns the exit status when it is closed."""
+    if getattr(options, "list", False) or getattr(options, "json", False):
+        return _list(options)
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise UsageError("The chat needs a terminal.", 'For one reply in a script or a pipe: specchat ask "…".')
     world = look_around()
@@ -48,6 +50,14 @@ def chat(options: argparse.Namespace) -> int:
     if shelf.problem is not None:
         say(shelf.problem)
     return app.return_code or 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    if getattr(options, "pair", None) != "" or not getattr(options, "list", False):
+        raise UsageError("--list and --json go with --pair.", "Write: specchat --pair --list, or add --json to that.")
+    from specchat.cli.pairs import pairs
+
+    return pairs(options)
 
 
 class RememberingShelf(CatalogShelf):

@@ -13,13 +13,12 @@ from pathlib import Path
 
 from specchat import __version__
 from specchat.cli.choices import World, look_around
+from specchat.cli.devices import ask_devices
 from specchat.cli.terminal import say, write_text
 from specchat.core.safe_text import safe_text
-from specchat.engine.interface import DeviceList, Devices, Failed
-from specchat.engine.process import ProcessEngine
+from specchat.engine.interface import DeviceList
 from specchat.errors import SpecchatError
 
-_ENGINE_SECONDS = 60.0
 _HUB_SECONDS = 3.0
 
 
@@ -27,7 +26,7 @@ def doctor(options: argparse.Namespace) -> int:
     """Prints what there is. Returns 1 where llama.cpp or the settings cannot be used."""
     healthy = True
     _write([f"specchat {__version__}, Python {platform.python_version()}, {platform.platform()}", ""])
-    devices = _ask_engine()
+    devices = ask_devices()
     if isinstance(devices, DeviceList):
         _write(_device_lines(devices))
     else:
@@ -49,19 +48,6 @@ def doctor(options: argparse.Namespace) -> int:
 def _write(lines: list[str] | Iterator[str]) -> None:
     for line in lines:
         write_text(safe_text(line, keep_newlines=False) + "\n")
-
-
-def _ask_engine() -> DeviceList | Failed:
-    """The child process is asked: a llama.cpp that crashes then tells of it, and does not end this command."""
-    engine = ProcessEngine()
-    try:
-        engine.send(Devices())
-        message = engine.receive(_ENGINE_SECONDS)
-    finally:
-        engine.close()
-    if isinstance(message, DeviceList | Failed):
-        return message
-    return Failed("EngineDiedError", "llama.cpp did not answer.", "Reinstall llama-cpp-python.", died=True)
 
 
 def _device_lines(found: DeviceList) -> Iterator[str]:

@@ -28,6 +28,8 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument(
         "--pair", metavar="NAME", nargs="?", const="", help="chat with this pair and remember it; alone: pick one"
     )
+    root.add_argument("--list", action="store_true", help="with --pair alone: print the pairs instead")
+    root.add_argument("--json", action="store_true", help="with --list: one JSON object a line")
     _add_model_options(root, pair=False)
     _add_reply_options(root)
     root.set_defaults(command="chat")

@@ -112,6 +112,15 @@ def table_of(header: GgufHeader) -> Vocabulary:
     return Vocabulary(kind, header.tokens(), header.token_types(), split, special, adds_bos)
 
 
+def compare_files(target: GgufHeader, draft: GgufHeader) -> Compatibility:
+    """`compare` of the vocabularies that two files describe. Reads neither weights nor llama.cpp: about 0.5 s.
+
+    Raises:
+        ModelFileError: a file cannot be read any more.
+    """
+    return compare(table_of(target), table_of(draft))
+
+
 def compare(target: TokenTable, draft: TokenTable) -> Compatibility:
     """Whether ``draft`` can propose tokens for ``target``."""
     if not target.tokens or not draft.tokens:

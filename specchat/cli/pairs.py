@@ -1,0 +1,141 @@
+"""``specchat --pair --list``: the table of the pair picker, for a terminal without it and for scripts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from specchat.cli.choices import Choices, World, look_around
+from specchat.cli.devices import ask_devices
+from specchat.cli.terminal import say, write_text
+from specchat.config import State
+from specchat.core.safe_text import safe_json, safe_text
+from specchat.engine.interface import DeviceList
+from specchat.pairs.catalog import Catalog
+from specchat.pairs.fetching import size_text
+from specchat.pairs.found import FoundModel, LeftOut, find_models
+from specchat.pairs.measured import Measured, summarise
+from specchat.pairs.memory import Machine
+from specchat.pairs.places import known_places
+from specchat.pairs.row_text import fit_text, measured_text, row_json, where
+from specchat.pairs.rows import ModelState, PairRow, recommend, sorted_rows
+from specchat.pairs.shelf import examine, glance
+from specchat.pairs.store import locate
+from specchat.pairs.suggestions import suggest_pairs
+
+_COLUMNS = ("", "pair", "target", "draft", "", "memory", "vocabulary", "measured here", "licence")
+
+
+def pairs(options: argparse.Namespace) -> int:
+    """Prints one row a pair: those of the catalogue, and of models that other programs keep. Loads no model."""
+    world = look_around()
+    choices = Choices(options, world)
+    devices = _devices()
+    machine = None if devices is None else Machine(devices.devices, devices.system_info)
+    found, left_out = _found(world)
+    rows = [
+        examine(
+            glance(pair, world.paths.models),
+            machine,
+            measured_of(world.state, pair.key, devices),
+            n_ctx=choices.given("ctx"),
+            gpu_layers=choices.given("gpu_layers"),
+        )
+        for pair in (*world.catalog.all_pairs(), *suggest_pairs(found))
+    ]
+    rows = sorted_rows(recommend(rows), "fit")
+    if getattr(options, "json", False):
+        for row in rows:
+            write_text(safe_json(json.dumps(row_json(row), ensure_ascii=False)) + "\n")
+        return 0
+    for line in (*_table(rows), *_about(rows), *_left_out(left_out)):
+        write_text(safe_text(line, keep_newlines=False).rstrip() + "\n")
+    return 0
+
+
+def _devices() -> DeviceList | None:
+    answer = ask_devices()
+    if isinstance(answer, DeviceList):
+        return answer
+    say(f"Memory is not compared: {answer.message} {answer.next_step}")
+    return None
+
+
+def measured_of(state: State, pair: str, devices: DeviceList | None) -> Measured | None:
+    """What was measured of a pair with the devices and the llama.cpp that are here now; the latest where it is more."""
+    if devices is None:
+        return None
+    here = {name for device in devices.devices for name in (device.name, device.description)}
+    for measurement in reversed(state.measurements):
+        known = all(name in here for name in measurement.device.split(", "))
+        if measurement.pair == pair and measurement.version == devices.build and known:
+            return summarise(measurement)
+    return None
+
+
+def _found(world: World) -> tuple[list[FoundModel], list[LeftOut]]:
+    """Models that lie on this disk and are not the catalogue's own, and what was left out."""
+    findings = list(find_models(known_places(world.paths.models, world.state.added)))
+    own = _files_of(world.catalog, world.paths.models)
+    models = [each for each in findings if isinstance(each, FoundModel) and each.path.resolve() not in own]
+    return models, [each for each in findings if isinstance(each, LeftOut)]
+
+
+def _files_of(catalog: Catalog, folder: Path) -> set[Path]:
+    stored = (locate(model, folder) for model in catalog.models.values())
+    return {each.path.resolve() for each in stored if each is not None}
+
+
+def _table(rows: Sequence[PairRow]) -> Iterator[str]:
+    cells = [_COLUMNS, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(_COLUMNS))]
+    yield from ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def _cells(row: PairRow) -> tuple[str, ...]:
+    return (
+        "*" if row.is_recommended else "",
+        row.key,
+        _size(row.target),
+        "none" if row.draft is None else _size(row.draft),
+        where(row),
+        fit_text(row),
+        row.match,
+        measured_text(row),
+        row.licenses,
+    )
+
+
+def _size(state: ModelState) -> str:
+    return "?" if state.size is None else size_text(state.size)
+
+
+def _about(rows: Sequence[PairRow]) -> Iterator[str]:
+    """What one should know of the rows, below the table."""
+    if any(row.is_recommended for row in rows):
+        yield ""
+        yield "* recommended for this machine: specchat --pair NAME"
+    own = [row for row in rows if row.target.model.path is not None]
+    if own:
+        yield ""
+        yield "Models found on this disk"
+        yield from (f"  {row.key}: specchat {_options(row)}" for row in own)
+    told = [(row, text) for row in rows for text in (*row.problems, *row.warnings)]
+    if told:
+        yield ""
+        yield from (f"{row.key}: {text}" for row, text in told)
+
+
+def _options(row: PairRow) -> str:
+    draft = "--draft none" if row.draft is None else f"--draft {shlex.quote(str(row.draft.path))}"
+    return f"--target {shlex.quote(str(row.target.path))} {draft}"
+
+
+def _left_out(left_out: Sequence[LeftOut]) -> Iterator[str]:
+    if left_out:
+        yield ""
+        yield "Left out"
+        yield from (f"  {each.path}: {each.reason}" for each in left_out)

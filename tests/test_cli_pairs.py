@@ -1,0 +1,131 @@
+"""``specchat --pair --list``: the table of pairs, with devices of this machine or made-up ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specchat.cli import main, pairs
+from specchat.config import Measurement, State, find_paths, update_state
+from specchat.engine.interface import Device, DeviceList, Failed
+from specchat.errors import UsageError
+from tests.gguf_writer import write_tiny_model
+
+GIB = 2**30
+GPU = Device("CUDA0", "NVIDIA Test", "gpu", 23 * GIB, 24 * GIB)
+CPU = Device("CPU", "Test", "cpu", 60 * GIB, 64 * GIB)
+BUILD = "llama.cpp test"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own, and a machine with a GPU of 24 GB."""
+    from huggingface_hub import constants
+
+    for name in ("config", "data", "cache", "state"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / name))
+    for name in ("OLLAMA_MODELS", "LLAMA_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("SPECCHAT_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hf" / "hub"))
+    monkeypatch.setattr(pairs, "ask_devices", lambda: DeviceList((GPU, CPU), BUILD, "AVX2 = 1 | REPACK = 1"))
+    return tmp_path
+
+
+def rows(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert main(["--pair", "--list", "--json", *words]) == 0
+    return {row["key"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
+
+
+@pytest.mark.usefixtures("home")
+def test_json_has_fit_match_and_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(capsys)
+    assert [key for key, row in found.items() if row["recommended"]] == ["qwen2_5-32b"]
+    row = found["qwen2_5-7b"]
+    assert (row["fit"]["verdict"], row["fit"]["n_ctx"], row["on_disk"]) == ("fits the GPU", 8192, False)
+    assert row["vocabulary"]["verdict"] == "checked when fetched"
+    assert row["measured"] is None
+    assert row["missing"] == row["size"] == row["target"]["size"] + row["draft"]["size"]
+    assert rows(capsys, "--ctx", "2048")["qwen2_5-7b"]["fit"]["n_ctx"] == 2048
+    assert rows(capsys, "--gpu-layers", "0")["qwen2_5-7b"]["fit"]["verdict"] == "fits in memory"
+
+
+def test_models_that_were_added_are_compared(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = home / "my models"
+    folder.mkdir()
+    target = write_tiny_model(folder / "large.gguf", n_layers=20)
+    write_tiny_model(folder / "small.gguf")
+    (folder / "torn.gguf").write_bytes(target.read_bytes()[:5000])
+    update_state(find_paths().state_file, lambda state: State(added=(str(folder),)))
+    row = rows(capsys)["large+small"]
+    assert (row["vocabulary"]["verdict"], row["vocabulary"]["usable"]) == ("same vocabulary", True)
+    assert (row["on_disk"], row["missing"], row["target"]["path"]) == (True, 0, str(target))
+    assert main(["--pair", "--list"]) == 0
+    text = capsys.readouterr().out
+    assert f"large+small: specchat --target '{target}' --draft '{folder / 'small.gguf'}'" in text
+    assert "small: specchat" in text
+    assert "torn.gguf: torn.gguf is incomplete" in text
+
+
+@pytest.mark.usefixtures("home")
+def test_figures_are_those_of_this_device_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    def measured(device: str, version: str, speedup: float) -> Measurement:
+        return Measurement(
+            pair="qwen2_5-7b", device=device, version=version, measured_at="2026-11-30", plain_tokens_per_second=40.0,
+            pass_seconds={1: 0.02, 2: 0.02}, draft_step_seconds=0.004, acceptance_by_position=(0.8,), speedup=speedup,
+        )  # fmt: skip
+
+    others = (measured("CPU", "another version", 9.0), measured("Another GPU", BUILD, 9.0))
+    update_state(find_paths().state_file, lambda state: State(measurements=others))
+    assert rows(capsys)["qwen2_5-7b"]["measured"] is None
+    mine = measured("NVIDIA Test", BUILD, 1.6)
+    update_state(find_paths().state_file, lambda state: state.with_measurement(mine))
+    row = rows(capsys)["qwen2_5-7b"]
+    assert (row["measured"]["speedup"], row["measured"]["acceptance"], row["measured"]["pays"]) == (1.6, 0.8, True)
+    assert row["recommended"]
+
+
+@pytest.mark.usefixtures("home")
+def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--pair", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["pair", "target", "draft", "memory", "vocabulary", "measured", "here", "licence"]
+    best = next(line for line in lines if line.startswith("*"))
+    for cell in ("qwen2_5-32b", "19.9 GB", "676 MB", "to fetch 20.5 GB", "fits the GPU", "not measured", "apache-2.0"):
+        assert cell in best
+    assert "* recommended for this machine" in "\n".join(lines)
+
+
+@pytest.mark.usefixtures("home")
+def test_without_devices_the_rest_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    failed = Failed("EngineDiedError", "llama.cpp gave up.", "Reinstall llama-cpp-python.", died=True)
+    monkeypatch.setattr(pairs, "ask_devices", lambda: failed)
+    assert main(["--pair", "--list"]) == 0
+    output = capsys.readouterr()
+    assert "not known" in output.out
+    assert output.err == "Memory is not compared: llama.cpp gave up. Reinstall llama-cpp-python.\n"
+
+
+@pytest.mark.parametrize("words", [["--list"], ["--json"], ["--pair", "--json"], ["--pair", "smollm2-135m", "--list"]])
+def test_options_that_go_together(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == UsageError.exit_status
+    assert "specchat --pair --list" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("home")
+def test_this_machine_is_asked_and_no_model_is_loaded() -> None:
+    words = [sys.executable, "-m", "specchat", "--pair", "--list", "--json"]
+    result = subprocess.run(words, capture_output=True, timeout=120, check=False, env={**os.environ})
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert all(json.loads(line)["fit"]["devices"] for line in result.stdout.splitlines())
