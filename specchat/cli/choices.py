@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from specchat.cli.options import text_or_file
 from specchat.cli.terminal import say
 from specchat.config import Paths, Settings, State, find_paths, load_settings, load_state
-from specchat.core.sampling import SamplingParams
+from specchat.core.sampling_params import SamplingParams
 from specchat.core.settings import Mode, ReplySettings
 from specchat.engine.interface import Load
 from specchat.errors import UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from specchat.core.sampling import SamplingParams
+from specchat.core.sampling_params import SamplingParams
 
 Mode: TypeAlias = Literal["watch", "fast", "exact"]
 Rule: TypeAlias = Literal["token", "block", "match"]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, get_args
 
-from specchat.core.sampling import SamplingParams
 from specchat.core.settings import Mode, ReplySettings, Rule
 from specchat.errors import UsageError
 
@@ -100,12 +99,14 @@ def changed_settings(command: Command, argument: str, settings: ReplySettings) -
         "min-p": lambda: _sampling(settings, min_p=_number(command, argument, float, 0, 1)),
     }
     reader = readers.get(command.name)
-    return reader() if reader is not None else None
+    try:
+        return reader() if reader is not None else None
+    except ValueError as problem:  # a number that the sampling itself refuses
+        raise UsageError(f"/{command.name} {argument}: {problem}.", _form(command)) from None
 
 
 def _sampling(settings: ReplySettings, **values: Any) -> ReplySettings:
-    sampling: SamplingParams = replace(settings.sampling, **values)
-    return replace(settings, sampling=sampling)
+    return replace(settings, sampling=replace(settings.sampling, **values))
 
 
 def _one_of(command: Command, argument: str, choices: tuple[str, ...]) -> Any:

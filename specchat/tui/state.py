@@ -15,7 +15,8 @@ State = tuple[str, str, str]
 def state_of(chat: LiveChat, stats: ReplyStats, why: str, fetch: Fetch | None) -> State:
     """What to say now. ``why`` is the engine's own last sentence on the draft length."""
     if fetch is not None and not fetch.is_over:
-        return "fetching", _fetch_sentence(fetch), "$warning"
+        checking = fetch.latest is not None and fetch.latest.source == "disk"
+        return "checking" if checking else "fetching", _fetch_sentence(fetch), "$warning"
     match chat.phase:
         case Phase.LOADING:
             return "loading", f"{_load_sentence(chat)}. You can type meanwhile; Esc stops.", "$warning"
@@ -38,7 +39,8 @@ def _fetch_sentence(fetch: Fetch) -> str:
     parts = [f"{progress_bar(share, 16)} {share:.0%}, {size_text(latest.done)} of {size_text(latest.total)}"]
     if rate := fetch.rate():
         parts.append(f"{size_text(rate)}/s, {seconds_text((latest.total - latest.done) / rate)} left")
-    return f"{latest.model} {', '.join(parts)} ({latest.what}). Esc cancels."
+    what = "" if latest.source == "disk" else f" ({latest.what})"
+    return f"{latest.model} {', '.join(parts)}{what}. Esc cancels."
 
 
 def _load_sentence(chat: LiveChat) -> str:

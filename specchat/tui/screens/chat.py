@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from time import monotonic
 from typing import ClassVar, Literal
 
@@ -144,6 +145,7 @@ class ChatScreen(Screen[None]):
         match occurrence:
             case PairLoaded(loaded):
                 self._why = ""
+                self.stats = ReplyStats()  # another pair, or set up in another way: its plain speed is not known
                 if self.opening.files is not None:
                     self.chat.kept.set_pair(self.opening.files, loaded.build)
                 for note in loaded.notes:
@@ -166,12 +168,17 @@ class ChatScreen(Screen[None]):
             question = self._waiting.pop(0)
             question.answer()
             self.pane.transcript.changed(question)
-        plain = self.stats.plain
-        self.stats = ReplyStats()
-        self.stats.plain = plain  # the baseline of this chat, until a newer one comes
+        self._begin_figures()
         if self._reply is None:
             self._reply = Reply()
             self.pane.transcript.add(self._reply)
+
+    def _begin_figures(self) -> None:
+        """New figures; the plain speed of this pair still holds, until a newer one comes."""
+        plain = self.stats.plain
+        self.stats = ReplyStats()
+        if plain is not None:
+            self.stats.plain = replace(plain, source="measured earlier with this pair")
 
     def _end_reply(self, ended: ReplyEnded) -> None:
         reply, self._reply = self._reply, None
@@ -210,10 +217,8 @@ class ChatScreen(Screen[None]):
         self._waiting = []
 
     def begin_new(self) -> None:
-        """An empty chat; the plain speed that was measured still holds."""
-        plain = self.stats.plain
-        self.stats = ReplyStats()
-        self.stats.plain = plain
+        """An empty chat."""
+        self._begin_figures()
         self.show_conversation()
 
     @on(Prompt.Sent)
