@@ -18,9 +18,12 @@ _GAIN = 0.15
 """How much of a surprise a well-known size takes over."""
 _PACE_GAIN = 0.1
 """How much of it the pace of all sizes takes over."""
-_FIRST_SAMPLES = 3
+_FEW = 3
 """Of so many first samples the quickest counts: a size's first pass may wait for memory or for a graph to be built."""
-_MOST_COUNTED = 1000
+_MOST_SURPRISING = 2.0
+"""A first sample of a size counts as so many times what was expected at most."""
+_LONG_AGO = 300
+"""After so many other passes a size is little known again: what slowed it down may be over."""
 
 
 class PassCosts:
@@ -34,19 +37,18 @@ class PassCosts:
     def __init__(self, token_share: float = 0.5) -> None:
         if not 0 <= token_share < math.inf:
             raise ValueError("a token's share of a pass must be a finite number, not negative")
-        self._token_share = token_share
-        self._seconds: dict[int, float] = {}
+        self.token_share = token_share
+        self._seconds: dict[int, float] = {}  # at pace 1
         self._samples: dict[int, int] = {}
+        self._quickest: dict[int, float] = {}  # of the first samples
+        self._seen: dict[int, int] = {}
+        self._passes = 0
         self._pace = 1.0
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes that were measured, ascending."""
         return tuple(sorted(self._seconds))
-
-    def samples(self, size: int) -> int:
-        """How often a pass of this size was seen."""
-        return self._samples.get(size, 0)
 
     def seconds(self, size: int) -> float | None:
         """What a pass of ``size`` tokens is expected to take; None before any pass was seen.
@@ -59,48 +61,48 @@ class PassCosts:
         return (self._estimate(size) if known is None else known) * self._pace
 
     def hopeful_seconds(self, size: int) -> float | None:
-        """`seconds` for a size that is well known; the least that it may cost where it was seen too seldom.
-
-        No pass is expected to be cheaper than a smaller one that is known, or than the line between its neighbours.
-        """
+        """`seconds`, or less where the size is little known: what it would cost if ``token_share`` were true."""
         likely = self.seconds(size)
-        if likely is None or self.samples(size) >= _FIRST_SAMPLES:
+        plain = self.seconds(1)
+        if likely is None or plain is None or self.is_well_known(size):
             return likely
-        others = [other for other in self._seconds if other != size and self.samples(other) >= _FIRST_SAMPLES]
-        smaller = [self._seconds[other] for other in others if other < size]
-        return min(likely, max(smaller) * self._pace) if smaller else likely
+        return min(likely, plain * (1 + self.token_share * (size - 1)))
+
+    def is_well_known(self, size: int) -> bool:
+        """Whether a size was seen often enough, and lately."""
+        return self._samples.get(size, 0) >= _FEW and self._passes - self._seen[size] < _LONG_AGO
 
     def observe(self, size: int, seconds: float) -> None:
         """A pass of ``size`` tokens took so long."""
         if size < 1 or not 0 < seconds < math.inf:
             return
         count = self._samples.get(size, 0)
-        self._samples[size] = min(count + 1, _MOST_COUNTED)
         here = seconds / self._pace
-        if count == 0:
-            # nothing contradicts a first sample but what other sizes make likely
-            self._seconds[size] = min(here, 2 * self._estimate(size)) if self._seconds else here
-            return
-        if count < _FIRST_SAMPLES:
-            self._seconds[size] = min(here, self._seconds[size])
-            return
-        surprise = max(-_LARGEST_SURPRISE, min(_LARGEST_SURPRISE, math.log(here / self._seconds[size])))
-        self._seconds[size] *= math.exp(_GAIN * surprise)
-        self._pace *= math.exp(_PACE_GAIN * surprise)
+        if count < _FEW:
+            quickest = self._quickest[size] = min(here, self._quickest.get(size, math.inf))
+            if count == 0 and self._seconds:
+                # a stall may have made it long: other sizes say how long it can be
+                quickest = min(quickest, _MOST_SURPRISING * self._estimate(size))
+            self._seconds[size] = quickest
+        else:
+            surprise = max(-_LARGEST_SURPRISE, min(_LARGEST_SURPRISE, math.log(here / self._seconds[size])))
+            self._seconds[size] *= math.exp(_GAIN * surprise)
+            self._pace *= math.exp(_PACE_GAIN * surprise)
+        self._samples[size] = min(count + 1, _FEW)
+        self._passes += 1
+        self._seen[size] = self._passes
 
     def learn(self, seconds: Mapping[int, float]) -> None:
-        """Takes over what was measured before, as if each size had been seen often."""
+        """Takes over what was measured with care: each size counts as well known."""
         for size, value in seconds.items():
             if size >= 1 and 0 < value < math.inf:
                 self._seconds[size] = value / self._pace
-                self._samples[size] = max(self.samples(size), _FIRST_SAMPLES)
+                self._samples[size] = _FEW
+                self._seen[size] = self._passes
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known, as JSON values."""
-        return {
-            "seconds": {str(size): self._seconds[size] * self._pace for size in self.sizes},
-            "samples": {str(size): self._samples[size] for size in self.sizes},
-        }
+        """What is known, as JSON values: seconds and how often they were seen, by size."""
+        return {str(size): [self._seconds[size] * self._pace, self._samples[size]] for size in self.sizes}
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Takes over what `to_dict` wrote.
@@ -109,27 +111,28 @@ class PassCosts:
             ValueError: the data is not that.
         """
         try:
-            seconds = {int(size): float(value) for size, value in data["seconds"].items()}
-            samples = {int(size): int(value) for size, value in data["samples"].items()}
-        except (KeyError, TypeError, AttributeError, ValueError) as problem:
+            table = {int(size): (float(seconds), int(samples)) for size, (seconds, samples) in data.items()}
+        except (TypeError, AttributeError, ValueError) as problem:
             raise ValueError(f"not a table of pass costs: {problem!r}") from problem
-        if not all(size >= 1 and 0 < value < math.inf for size, value in seconds.items()):
-            raise ValueError("a table of pass costs holds a size or a time that cannot be")
-        self._pace = 1.0
-        self._seconds = seconds
-        self._samples = {size: max(1, samples.get(size, 1)) for size in seconds}
+        if not all(size >= 1 and 0 < seconds < math.inf and samples >= 1 for size, (seconds, samples) in table.items()):
+            raise ValueError("a table of pass costs holds what cannot be")
+        self._pace, self._passes = 1.0, 0
+        self._seconds = {size: seconds for size, (seconds, _) in table.items()}
+        self._samples = {size: min(samples, _FEW) for size, (_, samples) in table.items()}
+        self._quickest = {size: self._seconds[size] for size, samples in self._samples.items() if samples < _FEW}
+        self._seen = dict.fromkeys(table, 0)
 
     def _estimate(self, size: int) -> float:
-        """A size that was never seen, at the pace at which the table is kept."""
+        """A size that was never seen, at pace 1."""
         known = self.sizes
         for low, high in pairwise(known):
             if low < size < high:
                 return max(self._seconds[low], self._seconds[high])
-        if size < known[0]:
-            return self._seconds[known[0]]
-        largest = known[-1]
-        if len(known) == 1:
-            per_token = self._token_share * self._seconds[largest] / largest
+        smallest, largest = known[0], known[-1]
+        if size < smallest:
+            return self._seconds[smallest]
+        if smallest == largest:
+            per_token = self._seconds[largest] * self.token_share / (1 + self.token_share * (largest - 1))
         else:
-            per_token = max(0.0, (self._seconds[largest] - self._seconds[known[0]]) / (largest - known[0]))
+            per_token = max(0.0, (self._seconds[largest] - self._seconds[smallest]) / (largest - smallest))
         return self._seconds[largest] + per_token * (size - largest)

@@ -1,0 +1,282 @@
+"""γ chosen round by round and draw by draw, so that tokens ÷ time is as large as this machine and this text allow.
+
+Decoding is a renewal process: each round brings some tokens and takes some time. The rate λ (tokens a second) of late
+is the price of time: a further token is worth drafting where the tokens that it is expected to bring are more than λ
+times the time that it takes. Plain decoding is a candidate like any other, so λ is never below 1/T(1).
+
+What is expected comes from how sure the draft is at each draw (`specchat.core.acceptance`); what it costs is measured
+(`specchat.core.experience`). The length rule holds: every decision is made before the draw, from what is known then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul, truediv
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specchat.core.acceptance import Ending, margin
+from specchat.core.allowance import Allowance
+from specchat.core.draft_length import RoundOutcome
+from specchat.core.drafting_state import DraftingState
+from specchat.core.experience import Experience
+from specchat.core.sampling import Distribution
+
+_RATE_MEMORY = 12
+"""The rate is that of about so many rounds: text changes from passage to passage."""
+_HORIZON = 40
+"""Reading what the draft model missed must pay within so many rounds."""
+_HOPE = 0.85
+"""What a trial of a draft model that seemed not to pay hopes for: the chance of each token."""
+_FIRST_INTERVAL = 8
+_LARGEST_INTERVAL = 1024
+"""Rounds between trials: twice as many after each that changed nothing."""
+_TRIAL_SHARE, _MOST_FOR_TRIALS = 0.006, 4.0
+"""Trials may cost this share of the time, and so many plain steps at once."""
+_BET_SHARE, _MOST_FOR_BETS, _BETS_OF_A_REPLY = 0.006, 6.0, 1.5
+"""Free proposals may lose this share of the time, and so many plain steps at once; less in the beginning of a reply."""
+_NEGLIGIBLE = 1e-3
+"""Chances below this are not followed further."""
+
+
+@dataclass(slots=True)
+class _Draw:
+    """What is known of a token before and after it is drawn."""
+
+    margin: float
+    largest: float
+    is_likeliest: bool = True
+
+
+class AdaptiveLength:
+    """The length rule of *fast*, and of ``--gamma auto``.
+
+    It lives as long as the pair is loaded. What it learns is in ``experience``.
+
+    Args:
+        experience: what is known of the pair.
+        floor: how many tokens are drafted at least: 0 in *fast*, where plain decoding is a candidate; 1 in *watch*.
+    """
+
+    def __init__(self, experience: Experience, *, floor: int = 0) -> None:
+        self.experience = experience
+        self.reason: str | None = None
+        self._floor = floor
+        self._limit = 0
+        self._draws: list[_Draw] = []
+        self._survival = 1.0
+        self._asked: bool | None = None
+        self._behind = 1
+        self._is_trial = False
+        self._state = DraftingState()
+        self._ending: Ending = "plain"
+        self._tokens = 0.0
+        self._seconds = 0.0
+        self._trials = Allowance(_TRIAL_SHARE, _MOST_FOR_TRIALS)
+        self._bets = Allowance(_BET_SHARE, _MOST_FOR_BETS, _BETS_OF_A_REPLY)
+
+    @property
+    def rate(self) -> float:
+        """λ: tokens a second of the last rounds, at what rounds cost by now; never below plain decoding."""
+        return max(1 / self.experience.plain, self._tokens / self._seconds if self._seconds > 0 else 0.0)
+
+    def _rate_here(self, attainable: Iterable[float]) -> float:
+        """λ where the best that a whole round can attain is this: plain decoding is no better for a rate out of reach.
+
+        A lucky stretch would otherwise make every round look bad, and plain decoding, which costs least, the least bad.
+        """
+        return max(1 / self.experience.plain, min(self.rate, max(attainable, default=0.0)))
+
+    def begin_reply(self) -> None:
+        """Another text begins: what was learned stays, what was won in the last one does not."""
+        self._bets.begin(_BETS_OF_A_REPLY)
+        self._ending = "plain"
+
+    def begin_round(self, limit: int) -> int:
+        """``limit``; 0 where plain decoding was not measured lately (see `DraftLength.begin_round`)."""
+        self._draws.clear()
+        self._survival = 1.0
+        self._asked = None
+        self._is_trial = False
+        self.reason = None
+        plain_is_known = self._floor > 0 or self.experience.target.is_well_known(1)
+        self._limit = limit if plain_is_known else 0
+        return self._limit
+
+    def pays(self, behind: int) -> bool:
+        """Whether the draft model is expected to bring more than it costs, or is tried again."""
+        if self._asked is None:
+            self._behind = behind
+            self._asked = self._floor > 0 or self._expects_gain() or self._may_try()
+        return self._asked
+
+    def more(self, num_drawn: int, q: Distribution, logits: NDArray[np.float32] | None = None) -> bool:
+        """Whether the token of this q is worth its share of the pass (see `DraftLength.more`)."""
+        acceptance = self.experience.acceptance
+        draw = _Draw(margin(q, logits), float(q.probs.max()))
+        chance = acceptance.before_draw(draw.margin, draw.largest)
+        if self._draws:
+            acceptance.observe_next(self._draws[-1].margin, chance)
+        else:
+            acceptance.observe_first(self._ending, chance)
+        self._draws.append(draw)
+        return num_drawn < self._floor or self._is_worth_it(num_drawn, (chance, acceptance.next(draw.margin)), 0.0)
+
+    def go_on(self, num_drawn: int, probability: float) -> bool:
+        """Whether asking the draft for another token is worth the step (see `DraftLength.go_on`)."""
+        acceptance = self.experience.acceptance
+        draw = self._draws[-1]
+        draw.is_likeliest = probability >= draw.largest
+        self._survival *= acceptance.after_draw(draw.margin, draw.is_likeliest)
+        following = acceptance.next(draw.margin)
+        return num_drawn < self._floor or self._is_worth_it(num_drawn, (following,), self.experience.step())
+
+    def choose(self, chances: Sequence[float]) -> int:
+        """The number with the largest expected gain that can be risked (see `DraftLength.choose`).
+
+        0 where plain decoding or the draft model promises more.
+        """
+        possible = chances[: self._limit]
+        tokens = [1.0 + kept for kept in accumulate(accumulate(possible, mul))]
+        seconds = [self.experience.verify(count + 1) for count in range(1, len(possible) + 1)]
+        rate = self._rate_here(map(truediv, tokens, seconds))
+        best, most = 0, max(0.0, self._gain_of_model()) if self._asked else 0.0
+        for count in range(1, len(possible) + 1):
+            gain = tokens[count - 1] - 1 - rate * (seconds[count - 1] - self.experience.plain)
+            if gain > most and self._risk(possible[:count]) <= max(0.0, self._bets.amount):
+                best, most = count, gain
+        return max(best, min(self._floor, len(possible)))
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learns what a finished round cost and kept."""
+        experience = self.experience
+        experience.target.observe(outcome.num_drafted + 1, outcome.verify_seconds)
+        asked_model = bool(self._draws)
+        if asked_model:
+            self._learn_from_model(outcome)
+        else:
+            self._ending = "plain"
+            experience.acceptance.grow_stale()
+            experience.waited += 1
+        tokens = outcome.num_accepted + 1
+        seconds = self._expected_seconds(outcome)
+        keep = 1 - 1 / _RATE_MEMORY
+        self._tokens = self._tokens * keep + tokens
+        self._seconds = self._seconds * keep + seconds
+        steps = seconds / experience.plain
+        self._trials.earn(steps)
+        self._bets.earn(steps)
+        if self._is_trial:
+            self._trials.add(min(0.0, tokens - steps))
+        elif outcome.num_drafted and not asked_model:
+            self._bets.add(tokens - steps)
+        if self._asked is not None and self._floor == 0:
+            self.reason = self._news()
+
+    def _learn_from_model(self, outcome: RoundOutcome) -> None:
+        experience = self.experience
+        steps = len(self._draws)
+        experience.observe_draft(outcome.draft_seconds, steps, outcome.evaluated - (steps - 1))
+        for i, draw in enumerate(self._draws[: min(outcome.num_drafted, outcome.num_accepted + 1)]):
+            experience.acceptance.observe_draw(draw.margin, draw.is_likeliest, i < outcome.num_accepted)
+        all_kept = outcome.num_accepted == outcome.num_drafted
+        self._ending = "kept" if all_kept else "rejected"
+        experience.waited = 0
+
+    def _expected_seconds(self, outcome: RoundOutcome) -> float:
+        """What such a round takes by now. Not what this one took: a stall says nothing about the next."""
+        seconds = self.experience.verify(outcome.num_drafted + 1)
+        if self._draws:
+            steps = len(self._draws)
+            seconds += self.experience.first_step(outcome.evaluated - (steps - 1))
+            seconds += (steps - 1) * self.experience.step()
+        return seconds
+
+    def _prospects(
+        self, num_drawn: int, nearest: Sequence[float], step: float, hope: float | None = None
+    ) -> Iterator[tuple[float, float]]:
+        """What drafting on is expected to bring and to cost beyond stopping now: tokens and seconds, by length.
+
+        Args:
+            num_drawn: how many tokens were drawn.
+            nearest: the chances of the next ones; those further on have the usual one, or ``hope``.
+            step: what the draft's next step costs.
+            hope: the chance of all, and costs that are little known are taken at their best.
+        """
+        experience, hopeful = self.experience, hope is not None
+        later = experience.acceptance.later if hope is None else hope
+        kept, tokens, drafting = self._survival, 0.0, step
+        now = experience.verify(num_drawn + 1, hopeful)
+        for i in range(self._limit - num_drawn):
+            kept *= nearest[i] if i < len(nearest) else later
+            if kept < _NEGLIGIBLE:
+                break
+            tokens += kept
+            yield tokens, drafting + experience.verify(num_drawn + i + 2, hopeful) - now
+            drafting += experience.step(hopeful)
+
+    def _is_worth_it(self, num_drawn: int, nearest: Sequence[float], step: float) -> bool:
+        rate = self.rate
+        return any(tokens > rate * seconds for tokens, seconds in self._prospects(num_drawn, nearest, step))
+
+    def _gain_of_model(self, hope: float | None = None) -> float:
+        """What asking the draft model is expected to bring beyond plain decoding, in tokens."""
+        plain, nearest = (
+            self.experience.plain,
+            (self.experience.acceptance.first(self._ending),) if hope is None else (),
+        )
+        found = list(self._prospects(0, nearest, self._first_cost(hope is not None), hope))
+        rate = self._rate_here((1 + tokens) / (plain + seconds) for tokens, seconds in found)
+        return max((tokens - rate * seconds for tokens, seconds in found), default=0.0)
+
+    def _first_cost(self, hopeful: bool = False) -> float:
+        """The draft's first step; what it must read counts in shares, because it serves later rounds too."""
+        step = self.experience.step(hopeful)
+        return step + (self.experience.first_step(self._behind, hopeful) - step) / (
+            1 if self._behind <= 2 else _HORIZON
+        )
+
+    def _news(self) -> str | None:
+        match self._state.changed_to(bool(self._asked) and not self._is_trial):
+            case None:
+                return None
+            case True:
+                return "fast: drafting"
+        recent, needed = self.experience.acceptance.recent, self.experience.break_even(self._limit + 1)
+        figures = [] if recent is None else [f"α {recent:.2f}"]
+        figures.append("break-even none" if needed is None else f"break-even {needed:.2f}")
+        return f"fast: not drafting, it would cost more than it saves ({', '.join(figures)})"
+
+    def _expects_gain(self) -> bool:
+        if self._gain_of_model() <= 0:
+            return False
+        self.experience.interval = _FIRST_INTERVAL
+        return True
+
+    def _may_try(self) -> bool:
+        """Whether it is time to try the draft model again, and the trial can be afforded."""
+        experience = self.experience
+        if experience.waited < experience.interval:
+            return False
+        if self._gain_of_model(_HOPE) <= 0:
+            return False
+        cost = experience.first_step(self._behind) + experience.verify(2) - experience.plain
+        if cost / experience.plain > self._trials.amount:
+            return False
+        self._is_trial = True
+        experience.interval = min(_LARGEST_INTERVAL, 2 * experience.interval)
+        return True
+
+    def _risk(self, chances: Sequence[float]) -> float:
+        """What a free proposal of this length is expected to lose where it loses, in plain steps."""
+        cost = self.experience.verify(len(chances) + 1) / self.experience.plain
+        risk, survival = 0.0, 1.0
+        for kept, chance in enumerate(chances):
+            if kept + 1 >= cost:
+                break
+            risk += survival * (1 - chance) * (cost - kept - 1)
+            survival *= chance
+        return risk
