@@ -134,8 +134,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # A backtrace would print pages of debugger output. It must be set before llama.cpp is loaded.
-            env={**os.environ, "GGML_NO_BACKTRACE": "1"},
+            env=_environment(),
             # Ctrl+C in the terminal goes to the whole foreground group; ours to handle, not the child's.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
