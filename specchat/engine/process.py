@@ -236,6 +236,19 @@ def _thread(function: Callable[[IO[bytes]], None], pipe: IO[bytes]) -> threading
     return thread
 
 
+def _environment() -> dict[str, str]:
+    """What the child must know before llama.cpp is loaded; what a person has set stays.
+
+    GGML_NO_BACKTRACE: a backtrace would print pages of debugger output. GOMP_SPINCOUNT: OpenMP's threads wait for each
+    other by spinning, by default so long that they starve each other as soon as another program uses a core. Measured
+    on two cores at load 6: 340 to 510 ms a token by default, 86 to 176 with this; on a quiet machine no difference.
+    """
+    environment = {**os.environ, "GGML_NO_BACKTRACE": "1"}
+    if "OMP_WAIT_POLICY" not in environment:
+        environment.setdefault("GOMP_SPINCOUNT", "10000")
+    return environment
+
+
 def _death(status: int, log: list[str], reply: int | None) -> Failed:
     """What to say of a child that ended by itself."""
     try:
