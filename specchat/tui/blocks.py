@@ -18,6 +18,7 @@ from specchat.tui.typesetting import Line, Piece, Typesetter, joins_previous, pi
 QUESTION_MARK = Piece("> ", 2, "", "question-mark")
 _INDENT = Piece("  ", 2, "", "question")
 _MARKED_SPACES = {" ": "␣", "\n": "⏎"}
+_LONGEST_QUESTION = 20_000  # characters
 _UNMARKED = (Fate.ACCEPTED, Fate.PLAIN)
 
 
@@ -62,7 +63,10 @@ class Block:
 
 
 class Question(Block):
-    """What a person said. ``waiting`` is a word on why it has not been answered yet, empty otherwise."""
+    """What a person said. ``waiting`` is a word on why it has not been answered yet, empty otherwise.
+
+    Of a very long text only the beginning is shown.
+    """
 
     def __init__(self, text: str, waiting: str = "") -> None:
         super().__init__()
@@ -71,12 +75,15 @@ class Question(Block):
 
     def _typeset(self) -> None:
         self._body = Typesetter(self.width, QUESTION_MARK, _INDENT)
-        self._body.extend(pieces_of(self.text, "question"))
+        self._body.extend(pieces_of(self.text[:_LONGEST_QUESTION], "question"))
+        left_out = len(self.text) - _LONGEST_QUESTION
+        remarks = [f"… and {left_out:,} characters more"] if left_out > 0 else []
+        remarks += [self.waiting] if self.waiting else []
         self._closing = []
-        if self.waiting:
+        for remark in remarks:
             closing = Typesetter(self.width, _INDENT, _INDENT)
-            closing.extend(_decoration(self.waiting, "dim"))
-            self._closing = closing.lines
+            closing.extend(_decoration(remark, "dim"))
+            self._closing += closing.lines
 
     def answer(self) -> None:
         """It does not wait any longer."""

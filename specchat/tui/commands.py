@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, get_args
 
-from specchat.core.settings import Mode, ReplySettings, Rule
+from specchat.core.settings import Mode, ReplySettings, Rule, in_mode
 from specchat.errors import UsageError
 
-DRAFTERS = ("none", "draft", "ngram")
+DRAFTERS = ("none", "draft", "ngram", "auto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ COMMANDS: dict[str, Command] = {
     for command in (
         Command("mode", "watch|fast|exact", "draft always; never slower than plain; the bits of plain"),
         Command("gamma", "N|auto", "how many tokens are drafted a round"),
-        Command("draft", "none|draft|ngram", "what drafts: nothing, the draft model, the text so far"),
+        Command("draft", "none|draft|ngram|auto", "what drafts: nothing, the model, the text so far, what pays most"),
         Command("rule", "token|block|match", "how drafted tokens are verified"),
         Command("temp", "T", "temperature; 0 always takes the most likely token"),
         Command("top-k", "K", "keep the K most likely tokens; 0 keeps all"),
@@ -87,7 +87,7 @@ def changed_settings(command: Command, argument: str, settings: ReplySettings) -
         UsageError: the argument is missing or makes no sense.
     """
     readers: dict[str, Callable[[], ReplySettings]] = {
-        "mode": lambda: replace(settings, mode=_one_of(command, argument, get_args(Mode))),
+        "mode": lambda: in_mode(settings, _one_of(command, argument, get_args(Mode))),
         "rule": lambda: replace(settings, rule=_one_of(command, argument, get_args(Rule))),
         "draft": lambda: replace(settings, drafter=_one_of(command, argument, DRAFTERS)),
         "gamma": lambda: replace(settings, num_draft_tokens=_number(command, argument, int, 0, 64, or_word="auto")),

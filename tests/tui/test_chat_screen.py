@@ -129,6 +129,32 @@ async def test_a_reply_stopped_before_its_first_token_leaves_nothing():
         assert [message.role for message in app.chat.conversation.messages] == ["user"]
 
 
+async def test_a_continuation_stopped_before_its_first_token_keeps_the_first_part():
+    replies = [reply_events([round_of("half|p")], reason="length"), reply_events([round_of(" more|p")])]
+    async with running(ScriptedEngine(replies)) as (app, pilot):
+        await say(pilot, "why?")
+        app.engine._step = 0
+        app.screen.commands.run("/continue")
+        app.screen.pump()
+        await pilot.press("escape")
+        app.engine._step = 10
+        await settle(pilot)
+        assert [message.content for message in app.chat.conversation.messages] == ["why?", "half"]
+        assert "half" in screen_text(app)
+        assert "cut at the length limit" in screen_text(app).replace("\u00a0", " ")
+
+
+async def test_a_question_during_a_reply_waits_for_its_end():
+    async with running(ScriptedEngine([sky_reply(), reply_events([round_of("then|p")])], step=3)) as (app, pilot):
+        app.screen.send("why?")
+        app.screen.send("and then?")
+        await pilot.pause()
+        assert "waits until this reply is over" in screen_text(app)
+        await settle(pilot, frames=12)
+        assert [m.content for m in app.chat.conversation.messages][2:] == ["and then?", "then"]
+        assert "waits" not in screen_text(app)
+
+
 async def test_a_dead_engine_leaves_the_chat_and_can_be_loaded_again():
     engine = ScriptedEngine([reply_events([round_of("half|a an|b")])[:-1]])
     async with running(engine) as (app, pilot):
@@ -242,6 +268,22 @@ async def test_a_paste_is_one_message_and_what_a_terminal_obeys_becomes_visible(
         await pilot.press("enter")
         await settle(pilot)
         assert len(app.chat.conversation.messages) == 2
+
+
+async def test_a_large_paste_is_words_in_the_prompt_and_all_of_it_in_the_message():
+    from textual import events
+
+    pasted = "0123456789 \x1b[2J\r\n" * 10_000
+    async with running() as (app, pilot):
+        await pilot.press(*"look: ")
+        app.post_message(events.Paste(pasted))
+        await pilot.pause()
+        assert app.screen.prompt.text == "look: [pasted text 1: 170,000 characters]"
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.chat.conversation.messages[0].content == "look: " + "0123456789 ␛[2J\n" * 10_000
+        app.screen.pane.transcript.scroll_to(y=10**6, animate=False)
+        assert app.screen.pane.transcript.index.blocks[1].height < 3000
 
 
 async def test_f2_goes_through_the_modes_and_exact_loads_again():

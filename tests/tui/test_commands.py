@@ -32,7 +32,18 @@ def test_settings_are_read(text, read):
 
 
 @pytest.mark.parametrize(
-    "text", ["/gamma", "/gamma x", "/gamma -1", "/temp nan", "/top-p 1.5", "/top-p 0", "/rule tokens", "/mode slow", "/new chat"]
+    "text",
+    [
+        "/gamma",
+        "/gamma x",
+        "/gamma -1",
+        "/temp nan",
+        "/top-p 1.5",
+        "/top-p 0",
+        "/rule tokens",
+        "/mode slow",
+        "/new chat",
+    ],
 )
 def test_what_makes_no_sense_is_refused_with_the_right_form(text):
     with pytest.raises(UsageError) as error:

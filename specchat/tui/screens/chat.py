@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from time import monotonic
 from typing import ClassVar, Literal
 
@@ -16,26 +15,16 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer, TextArea
 
-from specchat.core.events import Finished, Round
-from specchat.core.stats import ReplyStats
 from specchat.engine.interface import Load
 from specchat.errors import SpecchatError
-from specchat.tui.blocks import Notice, Question, Reply
 from specchat.tui.clipboard import copy_with_program
 from specchat.tui.commands import Command, is_command
-from specchat.tui.figures import figures_line
 from specchat.tui.live_chat import LiveChat
-from specchat.tui.occurrences import (
-    Occurrence,
-    PairLoaded,
-    ReplyBegan,
-    ReplyEnded,
-    WentWrong,
-    Wrote,
-)
+from specchat.tui.occurrences import Wrote
 from specchat.tui.pair_opening import PairOpening
 from specchat.tui.pair_shelf import PairShelf
 from specchat.tui.screens.chat_commands import ChatCommands
+from specchat.tui.screens.chat_fold import ChatFold
 from specchat.tui.screens.dashboard import Dashboard
 from specchat.tui.widgets.chat_pane import ChatPane
 from specchat.tui.widgets.inspector import Inspector
@@ -68,12 +57,8 @@ class ChatScreen(Screen[None]):
         self._still = still
         self.chat = chat
         self.opening = PairOpening(chat, pairs, load_options)
-        self.stats = ReplyStats()
         self._first_pair = first_pair
         self.commands = ChatCommands(self)
-        self._why = ""
-        self._reply: Reply | None = None
-        self._waiting: list[Question] = []
         self._frame = 0
         self._interrupted_at = -_QUIT_SECONDS
 
@@ -95,10 +80,11 @@ class ChatScreen(Screen[None]):
         """Paints first, and begins to load after that."""
         self.pane = self.query_one(ChatPane)
         self.prompt = self.query_one(Prompt)
+        self.fold = ChatFold(self.pane, self.chat, self.opening)
         self.dashboard = Dashboard(self, self.chat, self.opening)
         self.query_one(Inspector).display = False
         self.prompt.focus()
-        self.show_conversation()
+        self.fold.show_conversation()
         if not self._still:
             self.set_interval(_FRAME, self.pump)
         self.call_after_refresh(self._open_first_pair)
@@ -131,95 +117,22 @@ class ChatScreen(Screen[None]):
     def pump(self) -> None:
         """Takes what has happened since the last frame, and shows it."""
         happened = self.chat.pump()
-        for occurrence in happened:
-            self._take(occurrence)
-        if self._reply is not None and happened:
-            self.pane.transcript.flush(self._reply)
+        self.fold.take(happened)
         if (problem := self.opening.look()) is not None:
             self.say("error", problem.message, problem.next_step)
         self._frame += 1
         if self._frame % _FRAMES_A_FIGURE == 0 or any(not isinstance(each, Wrote) for each in happened):
             self.show_figures()
 
-    def _take(self, occurrence: Occurrence) -> None:
-        match occurrence:
-            case PairLoaded(loaded):
-                self._why = ""
-                self.stats = ReplyStats()  # another pair, or set up in another way: its plain speed is not known
-                if self.opening.files is not None:
-                    self.chat.kept.set_pair(self.opening.files, loaded.build)
-                for note in loaded.notes:
-                    self.say("info", note)
-            case ReplyBegan():
-                self._begin_reply(occurrence)
-            case Wrote(event):
-                self.stats.add(event)
-                if isinstance(event, Round):
-                    self._why = event.why or self._why
-                    if self._reply is not None:
-                        self._reply.add(event)
-            case ReplyEnded():
-                self._end_reply(occurrence)
-            case WentWrong(message, next_step, died):
-                self.say("error", message, next_step if not died else f"{next_step} Ctrl+R does.".strip())
-
-    def _begin_reply(self, began: ReplyBegan) -> None:
-        if began.question is not None and self._waiting:
-            question = self._waiting.pop(0)
-            question.answer()
-            self.pane.transcript.changed(question)
-        self._begin_figures()
-        if self._reply is None:
-            self._reply = Reply()
-            self.pane.transcript.add(self._reply)
-
-    def _begin_figures(self) -> None:
-        """New figures; the plain speed of this pair still holds, until a newer one comes."""
-        plain = self.stats.plain
-        self.stats = ReplyStats()
-        if plain is not None:
-            self.stats.plain = replace(plain, source="measured earlier with this pair")
-
-    def _end_reply(self, ended: ReplyEnded) -> None:
-        reply, self._reply = self._reply, None
-        if reply is None:
-            return
-        if ended.events and isinstance(ended.events[-1], Finished):
-            self.stats.add(ended.events[-1])
-        if ended.message is None:
-            self.pane.transcript.remove_block(reply)
-        else:
-            figures = figures_line(ended.events, self.chat.settings, self.opening.name)
-            reply.finish(ended.message.content, figures or "cut: the engine stopped")
-            self.pane.transcript.changed(reply)
-
-    def continue_reply(self) -> None:
-        """The next reply goes on in the last one's place."""
-        blocks = self.pane.transcript.index.blocks
-        self._reply = next((block for block in reversed(blocks) if isinstance(block, Reply)), None)
-        if self._reply is not None:
-            self._reply.reopen()
-            self.pane.transcript.changed(self._reply)
-
     def show_figures(self) -> None:
         """Shows the figures of now."""
-        self.dashboard.show(self.stats, self._why, self.prompt.text)
+        self.dashboard.show(self.fold.stats, self.fold.why, self.prompt.text)
 
     # --- what is said ---------------------------------------------------------------------------------------------
 
     def say(self, kind: Literal["info", "warning", "error"], message: str, next_step: str = "") -> None:
         """A notice in the chat."""
-        self.pane.transcript.add(Notice(kind, message, next_step))
-
-    def show_conversation(self) -> None:
-        """Shows the current branch from its beginning."""
-        self.pane.show_conversation(self.chat.conversation)
-        self._waiting = []
-
-    def begin_new(self) -> None:
-        """An empty chat."""
-        self._begin_figures()
-        self.show_conversation()
+        self.fold.say(kind, message, next_step)
 
     @on(Prompt.Sent)
     def _sent(self, event: Prompt.Sent) -> None:
@@ -235,12 +148,7 @@ class ChatScreen(Screen[None]):
         self.pane.show_tokens()
         if self.commands.send_edited(text):
             return
-        sent = self.chat.ask(text)
-        question = Question(text, "" if sent else "waits until the model is ready")
-        if not sent:
-            self._waiting.append(question)
-        self.pane.transcript.add(question)
-        self.pane.transcript.to_end()
+        self.fold.ask(text)
         self.pump()
 
     @on(Prompt.EditorFailed)
@@ -249,7 +157,7 @@ class ChatScreen(Screen[None]):
 
     @on(TextArea.Changed, "#prompt")
     def _prompt_changed(self) -> None:
-        self.dashboard.show_state(self.stats, self._why, self.prompt.text)
+        self.dashboard.show_state(self.fold.stats, self.fold.why, self.prompt.text)
 
     def offer(self, command: Command) -> None:
         """A command that was chosen in the palette: carried out, or put into the prompt where it takes something."""
@@ -293,9 +201,7 @@ class ChatScreen(Screen[None]):
             self.chat.stop()
             if (text := self.chat.take_back_waiting()) and not self.prompt.text:
                 self.prompt.set_text(text)
-            for question in self._waiting:
-                self.pane.transcript.remove_block(question)
-            self._waiting = []
+            self.fold.forget_waiting()
         return busy
 
     def copy(self, text: str) -> None:
@@ -349,5 +255,5 @@ class ChatScreen(Screen[None]):
 
     def forget_reason(self) -> None:
         """The settings have changed: what the engine said about the old ones does not hold any longer."""
-        self._why = ""
+        self.fold.why = ""
         self.show_figures()

@@ -72,11 +72,11 @@ class ChatCommands:
 
     def _regenerate(self) -> None:
         self._chat.regenerate()
-        self._screen.show_conversation()
+        self._screen.fold.show_conversation()
 
     def _continue(self) -> None:
         self._chat.continue_reply()
-        self._screen.continue_reply()
+        self._screen.fold.continue_reply()
 
     def _edit(self) -> None:
         self._chat.must_be_idle()
@@ -99,7 +99,7 @@ class ChatCommands:
             self._screen.prompt.set_text(text)
             return True
         self._editing = None
-        self._screen.show_conversation()
+        self._screen.fold.show_conversation()
         return True
 
     def stop_editing(self) -> bool:
@@ -111,11 +111,12 @@ class ChatCommands:
 
     def _delete(self) -> None:
         self._chat.delete_last_exchange()
-        self._screen.show_conversation()
+        self._screen.fold.show_conversation()
 
     def _new(self) -> None:
         self._chat.begin_new()
-        self._screen.begin_new()
+        self._screen.fold.begin_figures()
+        self._screen.fold.show_conversation()
 
     def _copy(self) -> None:
         replies = [message for message in self._chat.conversation.messages if message.role == "assistant"]

@@ -20,6 +20,7 @@ from textual.widgets.text_area import Edit, EditResult
 from specchat.core.safe_text import safe_text
 
 _KEPT = 200  # messages that ↑ can bring back
+_LARGE_PASTE = 20_000  # characters; more than that would hold up the keyboard, and nobody reads it here
 
 
 class Prompt(TextArea):
@@ -57,11 +58,20 @@ class Prompt(TextArea):
         self.sent: list[str] = []
         self._recalled: int | None = None  # which entry of the history is shown, None: what is being written
         self._unsent = ""
+        self._pasted: dict[str, str] = {}  # large pastes, by the words that stand for them
 
     def edit(self, edit: Edit) -> EditResult:
         """Puts text in, made visible first."""
-        edit.text = safe_text(edit.text.replace("\r\n", "\n").replace("\r", "\n"))
+        edit.text = _visible(edit.text)
         return super().edit(edit)
+
+    @property
+    def message(self) -> str:
+        """What is written, large pastes included."""
+        text = self.text
+        for words, pasted in self._pasted.items():
+            text = text.replace(words, pasted)
+        return text
 
     def render_line(self, y: int) -> Strip:
         """One line; in no columns at all Textual's placeholder cannot be wrapped."""
@@ -69,19 +79,19 @@ class Prompt(TextArea):
 
     def set_text(self, text: str) -> None:
         """Replaces everything, and puts the cursor at the end."""
-        self.text = safe_text(text)
+        self.text = _visible(text)
         self.move_cursor(self.document.end)
 
     def action_send(self) -> None:
         """Sends what is written, unless that is nothing."""
-        text = self.text
-        if not text.strip():
+        text, message = self.text, self.message
+        if not message.strip():
             return
         if not self.sent or self.sent[-1] != text:
             self.sent = [*self.sent[-_KEPT:], text]
         self._recalled, self._unsent = None, ""
         self.text = ""
-        self.post_message(self.Sent(text))
+        self.post_message(self.Sent(message))
 
     def action_new_line(self) -> None:
         """Begins a new line."""
@@ -117,7 +127,7 @@ class Prompt(TextArea):
         path = Path(name)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.text)
+                file.write(self.message)
             with self.app.suspend():
                 subprocess.run([*command, name], check=True)  # noqa: S603 - the person's own editor
             self.set_text(path.read_text(encoding="utf-8", errors="replace").rstrip("\n"))
@@ -128,14 +138,27 @@ class Prompt(TextArea):
         finally:
             path.unlink(missing_ok=True)
 
-    async def _on_key(self, event: events.Key) -> None:
+    # Textual calls TextArea's own handlers after these, unless they prevent it.
+
+    def _on_key(self, event: events.Key) -> None:  # type: ignore[override]
         # Here and not as a priority binding: that would overtake characters which were typed before it
         action = {"enter": self.action_send, "ctrl+j": self.action_new_line}.get(event.key)
         if action is not None:
             event.stop()
             event.prevent_default()
             action()
-            return
-        if event.is_printable:
+        elif event.is_printable:
             self._recalled = None
-        await super()._on_key(event)
+
+    def _on_paste(self, event: events.Paste) -> None:  # type: ignore[override]
+        if len(event.text) <= _LARGE_PASTE:
+            return
+        event.prevent_default()
+        words = f"[pasted text {len(self._pasted) + 1}: {len(event.text):,} characters]"
+        self._pasted[words] = _visible(event.text)
+        self.insert(words)
+
+
+def _visible(text: str) -> str:
+    """Text as it is put in: any line ends, and nothing that a terminal would obey."""
+    return safe_text(text.replace("\r\n", "\n").replace("\r", "\n"))
