@@ -1,9 +1,8 @@
-"""``specchat --pair --list``: the table of pairs, with devices of this machine or made-up ones."""
+"""``specchat --pair --list`` with devices of this machine or made-up ones, and ``specchat draft``."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +43,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def rows(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert main(["--pair", "--list", "--json", *words]) == 0
     return {row["key"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
+
+
+def run(*words: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-m", "specchat", *words], input=b"", capture_output=True, timeout=120)
 
 
 @pytest.mark.usefixtures("home")
@@ -125,7 +128,46 @@ def test_options_that_go_together(words: list[str], capsys: pytest.CaptureFixtur
 
 @pytest.mark.usefixtures("home")
 def test_this_machine_is_asked_and_no_model_is_loaded() -> None:
-    words = [sys.executable, "-m", "specchat", "--pair", "--list", "--json"]
-    result = subprocess.run(words, capture_output=True, timeout=120, check=False, env={**os.environ})
+    result = run("--pair", "--list", "--json")
     assert (result.returncode, result.stderr) == (0, b"")
     assert all(json.loads(line)["fit"]["devices"] for line in result.stdout.splitlines())
+
+
+# --- draft ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("home")
+def test_a_draft_is_cut_and_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target, output = write_tiny_model(tmp_path / "target.gguf", n_layers=5), tmp_path / "a draft.gguf"
+    assert main(["draft", str(target), "--layers", "4", "-o", str(output)]) == 0
+    text = capsys.readouterr().out
+    assert f"{output}: 4 of 5 layers" in text
+    assert f"specchat --target {target} --draft '{output}'" in text
+    words = ["ask", "hello", "--target", str(target), "--draft", str(output), "--mode", "watch", "--json"]
+    words += ["--max-tokens", "40", "--threads", "1", "--ctx", "512"]
+    result = run(*words)
+    assert (result.returncode, result.stderr) == (0, b"")
+    finished = json.loads(result.stdout.splitlines()[-1])
+    assert finished["event"] == "finished"
+    assert 0 < finished["acceptance_rate"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["target.gguf", "--layers", "5", "-o", "x.gguf"], "Choose between 1 and 4"),
+        (["target.gguf", "--layers", "2", "-o", "target.gguf"], "is the target itself"),
+        (["gone.gguf", "--layers", "2", "-o", "x.gguf"], "There is no file"),
+        (["qwen2_5-7b", "--layers", "2", "-o", "x.gguf"], "specchat pull qwen2_5-7b"),
+        (["qwen2_5-7c", "--layers", "2", "-o", "x.gguf"], 'Did you mean "qwen2_5-7b"?'),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_what_cannot_be_cut(
+    words: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_tiny_model(tmp_path / "target.gguf", n_layers=5)
+    monkeypatch.chdir(tmp_path)
+    assert main(["draft", *words]) in (1, 2)
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "x.gguf").exists()

@@ -38,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
     _add_pull(commands)
     _add_doctor(commands)
     _add_export(commands)
+    _add_draft(commands)
     return root
 
 
@@ -78,6 +79,14 @@ def _add_export(commands: Any) -> None:
         "--format", choices=("markdown", "html", "svg"), help="default: by the output's name, or Markdown"
     )
     export.add_argument("--output", "-o", metavar="FILE", help="default: standard output")
+
+
+def _add_draft(commands: Any) -> None:
+    draft = _command(commands, "draft", "cut a draft from a target: a file with fewer of its layers")
+    draft.add_argument("target", metavar="TARGET", help="a GGUF file, or the name of a model of the catalogue")
+    draft.add_argument("--layers", metavar="N", type=_whole(1), required=True, help="how many layers to keep")
+    draft.add_argument("-o", "--output", metavar="FILE", required=True, help="the file to write")
+    draft.add_argument("--force", action="store_true", help="write over a file that is there already")
 
 
 def _add_model_options(command: argparse.ArgumentParser, pair: bool = True) -> None:
