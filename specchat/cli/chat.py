@@ -11,6 +11,7 @@ import msgspec
 
 from specchat.chat.conversation import Conversation
 from specchat.cli.choices import Choices, World, look_around
+from specchat.cli.remembering import RememberingEngine, keys_of
 from specchat.cli.terminal import is_terminal, say
 from specchat.config import update_state
 from specchat.engine.process import ProcessEngine
@@ -38,12 +39,13 @@ def chat(options: argparse.Namespace) -> int:
     from specchat.tui.theme import DARK
 
     app = SpecchatApp(
-        ProcessEngine,
+        lambda: RememberingEngine(ProcessEngine(), world.paths.state_file, keys_of(world.catalog)),
         shelf,
         None if pair is None else pair.key,
         settings=settings,
         load=choices.load(settings.mode),
         conversation=Conversation(choices.system),
+        records=world.paths.records,
         theme=world.settings.theme or DARK.name,
     )
     app.run()
