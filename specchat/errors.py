@@ -17,6 +17,7 @@
     │   ├── DiskFullError       not enough room
     │   ├── HashMismatchError   the file is not the one that the catalogue names
     │   └── CancelledError      a person stopped it
+    ├── ServerError             a model server that is not there, or is not what it should be
     ├── RecordError             a record that cannot be read or written
     └── EngineDiedError         the child process that runs the models ended
 
@@ -116,6 +117,10 @@ class HashMismatchError(DownloadError):
 
 class CancelledError(DownloadError):
     """A person stopped the download."""
+
+
+class ServerError(SpecchatError):
+    """A model server cannot be reached, is of another kind, or refused."""
 
 
 class RecordError(SpecchatError):

@@ -38,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
     _add_pull(commands)
     _add_doctor(commands)
     _add_export(commands)
+    _add_bench(commands)
     _add_draft(commands)
     return root
 
@@ -79,6 +80,25 @@ def _add_export(commands: Any) -> None:
         "--format", choices=("markdown", "html", "svg"), help="default: by the output's name, or Markdown"
     )
     export.add_argument("--output", "-o", metavar="FILE", help="default: standard output")
+
+
+def _add_bench(commands: Any) -> None:
+    bench = _command(commands, "bench", "measure plain decoding against each drafter, draft length and rule")
+    what = bench.add_argument_group("what to measure")
+    what.add_argument("--quick", action="store_true", help="a few settings and short replies: some minutes")
+    what.add_argument(
+        "--settings", metavar="TEXT",
+        help='for example "draft γ1/2/4 token T0/0.7, auto fast": words of one setting, alternatives by slashes',
+    )  # fmt: skip
+    what.add_argument("--categories", metavar="NAME,…", help="kinds of prompts (default: all; see the report)")
+    what.add_argument("--repetitions", metavar="N", type=_whole(1), help="how often (default 3; quick: 2)")
+    what.add_argument("--max-tokens", metavar="N", type=_whole(1), help="the longest reply (default 128; quick: 32)")
+    what.add_argument("--seed", metavar="N", type=_whole(0), help="of the first repetition (default 1)")
+    what.add_argument("--against", metavar="URL", help="a running llama.cpp server, measured in turn with ours")
+    output = bench.add_argument_group("output")
+    output.add_argument("--json", metavar="FILE|-", help="all figures and replies; -: to standard output, no table")
+    output.add_argument("--html", metavar="FILE", help="a page with plots; it needs no network")
+    _add_model_options(bench)
 
 
 def _add_draft(commands: Any) -> None:

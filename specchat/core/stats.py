@@ -15,6 +15,11 @@ from specchat.core.theory import RoundCosts, cost_of_rounds
 WINDOW = 60
 """How many rounds the rolling figures look back."""
 
+_SUMS = (
+    "rounds", "tokens", "accepted", "rejected", "ignored", "all_accepted",
+    "draft_seconds", "verify_seconds", "sample_seconds", "other_seconds",
+)  # fmt: skip
+
 _AnyEvent = TypeVar("_AnyEvent", bound=Event)
 
 
@@ -69,6 +74,17 @@ class RoundTotals:
                 self.ignored += 1
         if played.drafted and played.drafted[-1].fate is Fate.ACCEPTED:
             self.all_accepted += 1
+
+    def include(self, others: RoundTotals) -> None:
+        """Adds the rounds that another fold has seen."""
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(others, name))
+        for mine, theirs in (
+            (self.rounds_by_length, others.rounds_by_length),
+            (self._judged_at, others._judged_at),
+            (self._kept_at, others._kept_at),
+        ):
+            mine.update(theirs)
 
     @property
     def drafting_rounds(self) -> int:

@@ -1,0 +1,128 @@
+"""``specchat bench``: measures a pair here, and prints, saves and draws the figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from specchat.cli import INTERRUPTED
+from specchat.cli.choices import Choices, look_around
+from specchat.cli.files import bring
+from specchat.cli.terminal import Interrupt, ProgressLine, interrupts, say, write_text
+from specchat.core.safe_text import safe_json, safe_text
+from specchat.core.settings import ReplySettings
+from specchat.engine.interface import Load
+from specchat.engine.process import ProcessEngine
+from specchat.errors import SpecchatError, UsageError
+from specchat.lab.bench import Bench, BenchResult
+from specchat.lab.bench_data import to_data
+from specchat.lab.bench_html import to_html
+from specchat.lab.bench_plan import QUICK, STANDARD, Plan, choose_prompts, one_of_each, parse_settings
+from specchat.lab.bench_report import report
+from specchat.lab.llama_server import LlamaServer
+from specchat.lab.machine import resident_bytes
+from specchat.lab.prompts import PROMPTS
+
+_STDOUT = Path("-")
+
+
+def bench(options: argparse.Namespace) -> int:
+    """Measures and reports. Returns the exit status."""
+    plan = _plan(options)
+    json_file, html_file = (_output(options, name) for name in ("json", "html"))
+    server = LlamaServer(options.against) if hasattr(options, "against") else None
+    world = look_around()
+    choices = Choices(options, world)
+    pair = choices.pair()
+    with interrupts() as interrupt:
+        models = [pair.target] if pair.draft is None else [pair.target, pair.draft]
+        paths = bring(models, world.paths.models, offline=choices.offline, interrupt=interrupt)
+        load = replace(
+            choices.load("watch"), target=str(paths[0]), draft=str(paths[1]) if pair.draft is not None else None
+        )
+        result = _measure(load, plan, server, interrupt, quick=hasattr(options, "quick"))
+    if result is None:
+        return INTERRUPTED
+    _write(result, json_file, html_file)
+    if result.problem is not None:
+        raise result.problem
+    return INTERRUPTED if result.stopped else 0
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    quick = hasattr(options, "quick")
+    text = getattr(options, "settings", ", ".join(QUICK if quick else STANDARD))
+    prompts = PROMPTS
+    if hasattr(options, "categories"):
+        names = [name.strip() for name in options.categories.split(",") if name.strip()]
+        prompts = choose_prompts(prompts, names or [options.categories])
+    return Plan(
+        settings=parse_settings(text, default_rule=ReplySettings().rule),
+        prompts=one_of_each(prompts) if quick else prompts,
+        repetitions=getattr(options, "repetitions", 2 if quick else 3),
+        max_tokens=getattr(options, "max_tokens", 32 if quick else 128),
+        seed=getattr(options, "seed", 1),
+    )
+
+
+def _output(options: argparse.Namespace, name: str) -> Path | None:
+    """Where an output goes. It is tried now, not after an hour of measuring.
+
+    Raises:
+        UsageError: that is no place for a file.
+    """
+    text: str | None = getattr(options, name, None)
+    if text is None:
+        return None
+    path = Path(text).expanduser()
+    if name == "json" and path == _STDOUT:
+        return path
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(f"{path} cannot be written.", f"Give --{name} the name of a file in a folder that is there.")
+    return path
+
+
+def _measure(
+    load: Load, plan: Plan, server: LlamaServer | None, interrupt: Interrupt, *, quick: bool
+) -> BenchResult | None:  # fmt: skip
+    line = ProgressLine(sys.stderr)
+    engine = ProcessEngine()
+    try:
+        return Bench(
+            engine,
+            plan,
+            server=server,
+            memory=lambda: resident_bytes(engine.pid),
+            on_progress=line.show,
+            should_stop=lambda: bool(interrupt),
+        ).run(load, quick=quick)
+    finally:
+        line.clear()
+        engine.close()
+
+
+def _write(result: BenchResult, json_file: Path | None, html_file: Path | None) -> None:
+    measured_at = datetime.now(UTC).astimezone().isoformat(timespec="seconds")
+    data = json.dumps(to_data(result, measured_at), ensure_ascii=False, indent=1) + "\n"
+    if json_file == _STDOUT:
+        write_text(safe_json(data))
+    else:
+        write_text(safe_text(report(result)))
+        if json_file is not None:
+            _save(json_file, data)
+    if html_file is not None:
+        _save(html_file, to_html(result, measured_at))
+
+
+def _save(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8", "replace", newline="\n")
+    except OSError as problem:
+        raise SpecchatError(
+            f"{path} cannot be written: {problem.strerror or problem}.", "The figures above are all there is."
+        ) from None
+    say(f"{path} was written.")
