@@ -23,6 +23,7 @@ from specchat.tui.live_chat import LiveChat
 from specchat.tui.pair_shelf import PairShelf
 from specchat.tui.palette import SlashCommands
 from specchat.tui.screens.chat import ChatScreen
+from specchat.tui.terminal_watch import leave_after, watch_terminal
 from specchat.tui.theme import DARK, LIGHT, missing_variables
 
 if TYPE_CHECKING:
@@ -96,11 +97,16 @@ class SpecchatApp(App[None]):
         """A polite end by signal gives the terminal back as well: mouse, paste and screen as they were."""
         if self.is_headless:
             return
+        watch_terminal(self._close)
         for name in ("SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
             if number is not None:
                 with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows; not the main thread
-                    asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+                    asyncio.get_running_loop().add_signal_handler(number, self._told_to_end, 128 + number)
+
+    def _told_to_end(self, status: int) -> None:
+        leave_after(5.0, self._close)  # where the terminal takes nothing any more, the screen cannot end by itself
+        self.exit(return_code=status)
 
     def action_interrupt(self) -> None:
         """Ctrl+C: copies the selection or stops; a second one quits."""
@@ -114,5 +120,8 @@ class SpecchatApp(App[None]):
         """Ends the engine with the screen; what it had still to say is recorded before."""
         with contextlib.suppress(Exception):  # an error here would hide the one that ended the screen
             self.chat.pump()
+        self._close()
+
+    def _close(self) -> None:
         self.kept.close()
         self.engine.close()

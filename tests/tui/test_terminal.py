@@ -127,3 +127,11 @@ def test_ctrl_c_twice_quits(terminal):
     screen.type(b"\x03")
     assert screen.wait_for_end() == 0
     was_left_as_it_was(screen.output)
+
+
+def test_a_closed_window_ends_the_application(terminal):
+    """No signal comes here, as the terminal is not the controlling one: the hang-up itself must be noticed."""
+    app = terminal()
+    os.close(app.master)
+    assert app.process.wait(PATIENCE) == 129
+    app.master = os.open(os.devnull, os.O_RDONLY)
