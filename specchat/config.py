@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import platformdirs
@@ -108,7 +108,7 @@ def load_settings(path: Path) -> Settings:
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured of a pair on one device with one version of llama.cpp.
+    """What was measured of a pair on one device with one version of llama.cpp and one size of context.
 
     Times are seconds. ``pass_seconds[n]`` is the median time of a target pass of n tokens; ``acceptance_by_position``
     is α for positions 1, 2, …; ``speedup`` is against plain decoding, None where it was not measured.
@@ -125,6 +125,18 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     acceptance_by_position: tuple[float, ...] = ()
     plain_tokens_per_second: float
     speedup: float | None = None
+    n_ctx: int = 0
+
+
+class Lesson(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pair has taught about drafting, in one setup (`specchat.engine.interface.Learned`)."""
+
+    pair: str
+    setup: str
+    experience: dict[str, Any]
+
+
+_MOST_LESSONS = 40
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,17 +151,23 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     last_draft: str | None = None
     added: tuple[str, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+    lessons: tuple[Lesson, ...] = ()
 
     def measurement(self, pair: str, device: str, version: str) -> Measurement | None:
-        """What was measured of that pair, on that device, with that version."""
+        """What was measured of that pair, on that device, with that version; the latest where it is more."""
         wanted = (pair, device, version)
-        return next((m for m in self.measurements if (m.pair, m.device, m.version) == wanted), None)
+        return next((m for m in reversed(self.measurements) if (m.pair, m.device, m.version) == wanted), None)
 
     def with_measurement(self, new: Measurement) -> State:
         """The state with ``new`` in place of what was measured before of the same."""
-        key = (new.pair, new.device, new.version)
-        others = tuple(m for m in self.measurements if (m.pair, m.device, m.version) != key)
+        key = (new.pair, new.device, new.version, new.n_ctx)
+        others = tuple(m for m in self.measurements if (m.pair, m.device, m.version, m.n_ctx) != key)
         return msgspec.structs.replace(self, measurements=(*others, new))
+
+    def with_lesson(self, new: Lesson) -> State:
+        """The state with ``new`` in place of what was learned before of the same; the oldest lessons are dropped."""
+        others = [each for each in self.lessons if (each.pair, each.setup) != (new.pair, new.setup)]
+        return msgspec.structs.replace(self, lessons=(*others[1 - _MOST_LESSONS :], new))
 
 
 def load_state(path: Path) -> tuple[State, str | None]:

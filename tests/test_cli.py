@@ -23,7 +23,7 @@ from specchat.cli import main
 from specchat.cli.choices import Choices, World
 from specchat.cli.options import parser
 from specchat.cli.terminal import Interrupt, ProgressLine
-from specchat.config import Paths, Settings, State
+from specchat.config import Paths, Settings, State, find_paths, load_state
 from specchat.core.events import Event, Finished, FinishReason, PlainSpeed, Prefill, Round, from_json
 from specchat.core.settings import ChatMessage
 from specchat.engine.interface import (
@@ -107,11 +107,22 @@ def test_the_text_and_nothing_else(models: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_fast_is_the_default_and_loads_no_draft(models: dict[str, str]) -> None:
+def test_fast_is_the_default_and_loads_no_draft_that_is_not_expected_to_pay(models: dict[str, str]) -> None:
     played = events(ask(models, "hello", "--max-tokens", "9", "--json").stdout)
     assert [event.model for event in played if isinstance(event, Prefill)] == ["target"]
-    assert {event.rule for event in played if isinstance(event, Round)} == {"plain"}
-    assert next(event for event in played if isinstance(event, Round)).why.startswith("fast: decoding plainly")
+    assert "draft" not in {token.drafter for event in played if isinstance(event, Round) for token in event.drafted}
+    first = next(event for event in played if isinstance(event, Round))
+    assert first.why == "fast: no draft model is loaded, it would cost more than it saves (break-even none)"
+
+
+@pytest.mark.usefixtures("home")
+def test_what_a_pair_taught_is_kept(models: dict[str, str]) -> None:
+    ask(models, "hello", "--max-tokens", "9")
+    [lesson] = load_state(find_paths().state_file)[0].lessons
+    assert lesson.pair == f"{Path(models['target']).stem}+{Path(models['draft']).stem}"
+    assert "CPU" in lesson.setup
+    assert "2000 tokens" in lesson.setup
+    assert lesson.experience["target"]["1"][0] > 0
 
 
 @pytest.mark.usefixtures("home")
@@ -553,15 +564,15 @@ def test_defaults() -> None:
     settings = found.reply_settings("fast")
     sampling = settings.sampling
     assert (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) == (0.7, 40, 0.95, 0.05)
-    assert (settings.mode, settings.rule, settings.num_draft_tokens, settings.drafter) == (
-        "fast",
-        "token",
-        None,
-        "draft",
-    )
+    assert (settings.mode, settings.rule) == ("fast", "token")
+    assert (settings.num_draft_tokens, settings.drafter) == (None, "auto")
+    watch = found.reply_settings("watch")
+    assert (watch.num_draft_tokens, watch.drafter) == (4, "draft")
     assert (settings.seed, settings.max_tokens) == (None, None)
     load = found.load(settings.mode)
     assert (load.n_ctx, load.gpu_layers, load.threads, load.exact) == (None, None, None, False)
+    assert load.draft_if_it_pays
+    assert not found.load("watch").draft_if_it_pays
     assert found.pair().key == DEFAULT_PAIR
     assert found.system == ""
     assert not found.offline
@@ -593,7 +604,7 @@ def test_the_settings_file_fills_in_and_the_command_line_wins() -> None:
     settings = found.reply_settings("fast")
     assert (settings.sampling.temperature, settings.mode, settings.num_draft_tokens) == (0.9, "watch", None)
     assert found.load("watch").n_ctx == 77
-    assert (found.pair().key, found.drafter, found.offline) == ("smollm2-135m", "none", True)
+    assert (found.pair().key, found.drafter("watch"), found.offline) == ("smollm2-135m", "none", True)
     assert choices(["--gamma", "auto"], Settings(gamma=5)).reply_settings("watch").num_draft_tokens is None
 
 

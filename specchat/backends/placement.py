@@ -146,13 +146,18 @@ def draft_pays(target: ModelMemory, draft: ModelMemory) -> bool:
 
     A step takes as long as reading the weights; a draft is assumed to be right seven times out of ten.
     """
-    step = _step(target)
-    if not step:
+    if not _step(target):
         return True
-    on_cpu = target.cpu.weights / step if target.gpu_layers else 1.0
-    passes = {size: 1 + on_cpu * _CPU_TOKEN_COST * (size - 1) for size in range(1, 10)}
-    costs = RoundCosts(passes, draft_step=_step(draft) / step)
+    token, step = expected_shares(target, draft)
+    costs = RoundCosts({size: 1 + token * (size - 1) for size in range(1, 10)}, draft_step=step)
     return best_num_draft_tokens(_ACCEPTANCE, costs)[1] >= _LEAST_GAIN
+
+
+def expected_shares(target: ModelMemory, draft: ModelMemory | None) -> tuple[float, float]:
+    """What one token more in a pass and what a draft step cost, in plain target steps, before anything is measured."""
+    step = _step(target)
+    on_cpu = target.cpu.weights / step if step and target.gpu_layers else 1.0
+    return on_cpu * _CPU_TOKEN_COST, _step(draft) / step if step and draft is not None else 0.0
 
 
 def place(

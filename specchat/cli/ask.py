@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from specchat.cli import INTERRUPTED
 from specchat.cli.choices import Choices, World, look_around
 from specchat.cli.files import bring
+from specchat.cli.remembering import RememberingEngine, keys_of
 from specchat.cli.terminal import Interrupt, ProgressLine, interrupts, is_terminal, say, write_text
 from specchat.core.events import Event, Finished, Round, to_json
 from specchat.core.safe_text import safe_json, safe_pieces
@@ -46,11 +47,13 @@ def ask(options: argparse.Namespace) -> int:
     )
     with interrupts() as interrupt:
         load = _with_files(choices.load(settings.mode), settings, choices, world, interrupt)
-        engine = ProcessEngine()
+        engine = RememberingEngine(ProcessEngine(), world.paths.state_file, keys_of(world.catalog))
         try:
             return _converse(engine, load, reply, output, interrupt)
         finally:
             engine.close()
+            if engine.problem is not None:
+                say(engine.problem)
 
 
 def _question(words: str | None) -> str:
@@ -68,8 +71,13 @@ def _with_files(
     load: Load, settings: ReplySettings, choices: Choices, world: World, interrupt: Interrupt
 ) -> Load:  # fmt: skip
     """The `Load` with its files. A draft that would not be used is neither fetched nor loaded."""
+    from specchat.pairs.sources import find
+
     pair = choices.pair()
-    draft = pair.draft if settings.drafter == "draft" and settings.mode != "fast" else None
+    draft = pair.draft if settings.drafter in ("draft", "auto") else None
+    if draft is not None and settings.mode == "fast" and not choices.names_draft:
+        # it is used only where it pays: worth loading if it is here, and not worth waiting for its download
+        draft = draft if find(draft, world.paths.models) else None
     models = [pair.target] if draft is None else [pair.target, draft]
     paths = bring(models, world.paths.models, offline=choices.offline, interrupt=interrupt)
     return replace(load, target=str(paths[0]), draft=None if draft is None else str(paths[1]))

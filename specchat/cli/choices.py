@@ -11,14 +11,15 @@ from specchat.cli.options import text_or_file
 from specchat.cli.terminal import say
 from specchat.config import Paths, Settings, State, find_paths, load_settings, load_state
 from specchat.core.sampling_params import SamplingParams
-from specchat.core.settings import Mode, ReplySettings
+from specchat.core.settings import Mode, ReplySettings, default_draft_tokens, default_drafter
 from specchat.engine.interface import Load
 from specchat.errors import UsageError
 
 if TYPE_CHECKING:
     from specchat.pairs.catalog import Catalog, Model, ModelPair
 
-_DRAFTERS = ("none", "ngram")
+_DRAFTERS = ("none", "ngram", "auto")
+"""What ``--draft`` can say besides a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,20 @@ class Choices:
         except argparse.ArgumentTypeError as problem:
             raise UsageError(f"{self._world.paths.settings_file}: system: {problem}.", "Correct the path.") from None
 
+    def drafter(self, mode: Mode) -> str:
+        """Who drafts: "draft" (a model), "ngram", "auto" (each round the one that promises most) or "none"."""
+        return self._draft if self._draft in _DRAFTERS else default_drafter(mode)
+
     @property
-    def drafter(self) -> str:
-        """Who drafts: "draft" (a model), "ngram" or "none"."""
-        return self._draft if self._draft in _DRAFTERS else "draft"
+    def names_draft(self) -> bool:
+        """Whether a draft model was named, on the command line or in the settings file."""
+        return self._draft is not None and self._draft not in _DRAFTERS
+
+    def draft_tokens(self, mode: Mode) -> int | None:
+        """γ, None for *auto*: as it was given, or as the mode has it."""
+        said = hasattr(self._options, "gamma") or self._world.settings.gamma is not None
+        gamma: int | None = self.given("gamma")
+        return gamma if said else default_draft_tokens(mode)
 
     @property
     def _draft(self) -> str | None:
@@ -113,9 +124,9 @@ class Choices:
         return ReplySettings(
             sampling=params,
             mode=mode,
-            num_draft_tokens=self.given("gamma"),
+            num_draft_tokens=self.draft_tokens(mode),
             rule=self.given("rule") or "token",
-            drafter=self.drafter,
+            drafter=self.drafter(mode),
             max_tokens=self.given("max_tokens"),
             seed=self.given("seed"),
         )
@@ -128,6 +139,7 @@ class Choices:
             gpu_layers=self.given("gpu_layers"),
             threads=self.given("threads"),
             exact=mode == "exact",
+            draft_if_it_pays=mode == "fast",
         )
 
     def pair(self) -> ModelPair:
@@ -142,7 +154,7 @@ class Choices:
         """
         pair = self._pair_before_draft()
         draft = self._draft
-        if draft is None:
+        if draft is None or draft == "auto":
             return pair
         if draft in _DRAFTERS:
             return replace(pair, draft=None)

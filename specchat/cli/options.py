@@ -114,7 +114,10 @@ def _add_model_options(command: argparse.ArgumentParser, pair: bool = True) -> N
     if pair:
         models.add_argument("--pair", metavar="NAME", help="a pair of the catalogue")
     models.add_argument("--target", metavar="FILE", help="a GGUF file, or the name of a model of the catalogue")
-    models.add_argument("--draft", metavar="FILE|NAME|none|ngram", help="a GGUF file, a model's name, none or ngram")
+    models.add_argument(
+        "--draft", metavar="FILE|NAME|none|ngram|auto",
+        help="a GGUF file, a model's name, none, ngram (the text so far), or auto: each round the most promising",
+    )  # fmt: skip
     models.add_argument("--ctx", metavar="N", type=_whole(1), help="context in tokens (default: up to 8192)")
     models.add_argument("--gpu-layers", metavar="auto|N", type=_auto_or(_whole(0)), help="layers on the GPU")
     models.add_argument("--threads", metavar="N", type=_whole(1), help="processor threads")

@@ -110,6 +110,11 @@ class Acceptance:
         return self._later.rates[0]
 
     @property
+    def by_position(self) -> tuple[float, float]:
+        """The usual chance of a round's first token, and of one further on."""
+        return sum(self._first.rates) / len(self._first.rates), self.later
+
+    @property
     def recent(self) -> float | None:
         """The share of judged tokens that was kept lately; None before any was judged."""
         return self._judged.rates[0] if self._judged.weights[0] > 0 else None

@@ -10,6 +10,7 @@ What is expected comes from how sure the draft is at each draw (`specchat.core.a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -56,16 +57,20 @@ class AdaptiveLength:
 
     It lives as long as the pair is loaded. What it learns is in ``experience``.
 
-    Args:
+    Attributes:
         experience: what is known of the pair.
         floor: how many tokens are drafted at least: 0 in *fast*, where plain decoding is a candidate; 1 in *watch*.
+        most: the largest γ; None for as many as there is room for. The same as ``floor`` for a fixed γ.
+        reason: see `DraftLength.reason`.
     """
 
-    def __init__(self, experience: Experience, *, floor: int = 0) -> None:
+    def __init__(self, experience: Experience, *, floor: int = 0, most: int | None = None) -> None:
         self.experience = experience
+        self.floor = floor
+        self.most = most
         self.reason: str | None = None
-        self._floor = floor
         self._limit = 0
+        self._largest = 1
         self._draws: list[_Draw] = []
         self._survival = 1.0
         self._asked: bool | None = None
@@ -102,15 +107,18 @@ class AdaptiveLength:
         self._asked = None
         self._is_trial = False
         self.reason = None
-        plain_is_known = self._floor > 0 or self.experience.target.is_well_known(1)
+        if self.most is not None:
+            limit = min(limit, self.most)
+        plain_is_known = self.floor > 0 or self.experience.target.is_well_known(1)
         self._limit = limit if plain_is_known else 0
+        self._largest = max(self._largest, limit)
         return self._limit
 
     def pays(self, behind: int) -> bool:
         """Whether the draft model is expected to bring more than it costs, or is tried again."""
         if self._asked is None:
             self._behind = behind
-            self._asked = self._floor > 0 or self._expects_gain() or self._may_try()
+            self._asked = self.floor > 0 or self._expects_gain() or self._may_try()
         return self._asked
 
     def more(self, num_drawn: int, q: Distribution, logits: NDArray[np.float32] | None = None) -> bool:
@@ -123,7 +131,7 @@ class AdaptiveLength:
         else:
             acceptance.observe_first(self._ending, chance)
         self._draws.append(draw)
-        return num_drawn < self._floor or self._is_worth_it(num_drawn, (chance, acceptance.next(draw.margin)), 0.0)
+        return num_drawn < self.floor or self._is_worth_it(num_drawn, (chance, acceptance.next(draw.margin)), 0.0)
 
     def go_on(self, num_drawn: int, probability: float) -> bool:
         """Whether asking the draft for another token is worth the step (see `DraftLength.go_on`)."""
@@ -132,7 +140,7 @@ class AdaptiveLength:
         draw.is_likeliest = probability >= draw.largest
         self._survival *= acceptance.after_draw(draw.margin, draw.is_likeliest)
         following = acceptance.next(draw.margin)
-        return num_drawn < self._floor or self._is_worth_it(num_drawn, (following,), self.experience.step())
+        return num_drawn < self.floor or self._is_worth_it(num_drawn, (following,), self.experience.step())
 
     def choose(self, chances: Sequence[float]) -> int:
         """The number with the largest expected gain that can be risked (see `DraftLength.choose`).
@@ -143,12 +151,15 @@ class AdaptiveLength:
         tokens = [1.0 + kept for kept in accumulate(accumulate(possible, mul))]
         seconds = [self.experience.verify(count + 1) for count in range(1, len(possible) + 1)]
         rate = self._rate_here(map(truediv, tokens, seconds))
-        best, most = 0, max(0.0, self._gain_of_model()) if self._asked else 0.0
-        for count in range(1, len(possible) + 1):
+        least = min(self.floor, len(possible))
+        best, most = 0, 0.0 if self.floor == 0 else -math.inf
+        if self._asked:
+            most = max(most, self._gain_of_model())
+        for count in range(max(least, 1), len(possible) + 1):
             gain = tokens[count - 1] - 1 - rate * (seconds[count - 1] - self.experience.plain)
-            if gain > most and self._risk(possible[:count]) <= max(0.0, self._bets.amount):
+            if gain > most and (count == least or self._risk(possible[:count]) <= max(0.0, self._bets.amount)):
                 best, most = count, gain
-        return max(best, min(self._floor, len(possible)))
+        return best
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learns what a finished round cost and kept."""
@@ -169,11 +180,12 @@ class AdaptiveLength:
         steps = seconds / experience.plain
         self._trials.earn(steps)
         self._bets.earn(steps)
-        if self._is_trial:
+        if asked_model and self._is_trial:
             self._trials.add(min(0.0, tokens - steps))
+            experience.interval = min(_LARGEST_INTERVAL, 2 * experience.interval)
         elif outcome.num_drafted and not asked_model:
             self._bets.add(tokens - steps)
-        if self._asked is not None and self._floor == 0:
+        if self._asked is not None and self.floor == 0:
             self.reason = self._news()
 
     def _learn_from_model(self, outcome: RoundOutcome) -> None:
@@ -224,10 +236,8 @@ class AdaptiveLength:
 
     def _gain_of_model(self, hope: float | None = None) -> float:
         """What asking the draft model is expected to bring beyond plain decoding, in tokens."""
-        plain, nearest = (
-            self.experience.plain,
-            (self.experience.acceptance.first(self._ending),) if hope is None else (),
-        )
+        plain = self.experience.plain
+        nearest = (self.experience.acceptance.first(self._ending),) if hope is None else ()
         found = list(self._prospects(0, nearest, self._first_cost(hope is not None), hope))
         rate = self._rate_here((1 + tokens) / (plain + seconds) for tokens, seconds in found)
         return max((tokens - rate * seconds for tokens, seconds in found), default=0.0)
@@ -235,9 +245,8 @@ class AdaptiveLength:
     def _first_cost(self, hopeful: bool = False) -> float:
         """The draft's first step; what it must read counts in shares, because it serves later rounds too."""
         step = self.experience.step(hopeful)
-        return step + (self.experience.first_step(self._behind, hopeful) - step) / (
-            1 if self._behind <= 2 else _HORIZON
-        )
+        reading = self.experience.first_step(self._behind, hopeful) - step
+        return step + (reading if self._behind <= 2 else reading / _HORIZON)
 
     def _news(self) -> str | None:
         match self._state.changed_to(bool(self._asked) and not self._is_trial):
@@ -245,7 +254,7 @@ class AdaptiveLength:
                 return None
             case True:
                 return "fast: drafting"
-        recent, needed = self.experience.acceptance.recent, self.experience.break_even(self._limit + 1)
+        recent, needed = self.experience.acceptance.recent, self.experience.break_even(self._largest + 1)
         figures = [] if recent is None else [f"α {recent:.2f}"]
         figures.append("break-even none" if needed is None else f"break-even {needed:.2f}")
         return f"fast: not drafting, it would cost more than it saves ({', '.join(figures)})"
@@ -267,7 +276,6 @@ class AdaptiveLength:
         if cost / experience.plain > self._trials.amount:
             return False
         self._is_trial = True
-        experience.interval = min(_LARGEST_INTERVAL, 2 * experience.interval)
         return True
 
     def _risk(self, chances: Sequence[float]) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 from specchat.core.acceptance import Acceptance
 from specchat.core.pass_costs import PassCosts
-from specchat.core.theory import RoundCosts, break_even_acceptance
+from specchat.core.theory import RoundCosts, best_num_draft_tokens, break_even_acceptance
 
 _VERSION = 1
 _READING_SHARE = 0.25
@@ -104,6 +104,10 @@ class Experience:
             step / plain,
             max(0.0, self.first_step(2) - step) / plain,
         )
+
+    def expects_gain(self, num_draft_tokens: int) -> bool:
+        """Whether drafting up to so many tokens with the draft model is expected to be faster than plain decoding."""
+        return best_num_draft_tokens(self.acceptance.by_position, self.costs(num_draft_tokens + 1))[0] > 0
 
     def break_even(self, largest: int) -> float | None:
         """The smallest constant α at which some γ is not slower than plain decoding; None where none is."""

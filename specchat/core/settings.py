@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from specchat.core.sampling_params import SamplingParams
@@ -12,20 +12,45 @@ Rule: TypeAlias = Literal["token", "block", "match"]
 Role: TypeAlias = Literal["system", "user", "assistant"]
 
 
+_DEFAULTS: dict[Mode, tuple[int | None, str]] = {"watch": (4, "draft"), "fast": (None, "auto"), "exact": (4, "draft")}
+"""γ and drafter of each mode, where a person leaves them open."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReplySettings:
     """Everything about a reply that can change while a pair is loaded.
 
-    ``num_draft_tokens`` is γ, None for *auto*. ``drafter`` is "draft" (the draft model), "ngram" or "none".
+    ``num_draft_tokens`` is γ, None for *auto*; in *fast* it is the largest γ. ``drafter`` is "draft" (the draft model),
+    "ngram", "auto" (each round the one that promises most) or "none".
     """
 
     sampling: SamplingParams = field(default_factory=SamplingParams)
     mode: Mode = "watch"
-    num_draft_tokens: int | None = None
+    num_draft_tokens: int | None = 4
     rule: Rule = "token"
     drafter: str = "draft"
     max_tokens: int | None = None
     seed: int | None = None
+
+
+def default_draft_tokens(mode: Mode) -> int | None:
+    """γ in this mode, where a person leaves it open."""
+    return _DEFAULTS[mode][0]
+
+
+def default_drafter(mode: Mode) -> str:
+    """Who drafts in this mode, where a person leaves it open."""
+    return _DEFAULTS[mode][1]
+
+
+def in_mode(settings: ReplySettings, mode: Mode) -> ReplySettings:
+    """The settings in another mode. What is as the old mode has it by default becomes as the new one has it."""
+    length, drafter = settings.num_draft_tokens, settings.drafter
+    if length == default_draft_tokens(settings.mode):
+        length = default_draft_tokens(mode)
+    if drafter == default_drafter(settings.mode):
+        drafter = default_drafter(mode)
+    return replace(settings, mode=mode, num_draft_tokens=length, drafter=drafter)
 
 
 @dataclass(frozen=True, slots=True)

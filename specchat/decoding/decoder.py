@@ -116,7 +116,9 @@ def _rounds(
         if room <= 0:
             return "context"
         now = plan()
-        most = now.length.begin_round(min(room, player.largest_pass) - 1) if now.drafter is not None else 0
+        most = now.length.begin_round(min(room, player.largest_pass) - 1)
+        if now.drafter is None:
+            most = 0
         if most > 0 and now.drafter is not None and (prefill := _read_ahead(now, player.context, should_stop)):
             player.skip()
             yield stats.add(prefill)

@@ -20,12 +20,16 @@ from specchat.errors import DecodeError
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """What holds for the next round. It may be another one in each round: settings change while a reply is written."""
+    """What holds for the next round. It may be another one in each round: settings change while a reply is written.
+
+    ``why`` is a sentence for a person, where drafting is limited or off for a reason that the settings give.
+    """
 
     params: SamplingParams
     drafter: Drafter | None = None
     length: DraftLength = field(default_factory=lambda: FixedLength(0))
     rule: VerificationRule = field(default_factory=lambda: rule_named("token"))
+    why: str | None = None
 
     @property
     def draft_params(self) -> SamplingParams:
@@ -140,7 +144,7 @@ class RoundPlayer:
                 drafted=drafted_tokens(draft, p, verdict, texts, len(committed), self._texts),
                 committed=committed,
                 seconds=seconds,
-                why=plan.length.reason or draft.reason,
+                why=plan.why or plan.length.reason or draft.reason,
                 details=(
                     position_details(plan.rule, draft, p, verdict.thresholds, self._texts) if self._details else None
                 ),

@@ -7,14 +7,16 @@ can cross a pipe. Logits never do.
 The order of messages: a `Load` is answered by `LoadProgress`… and then `Loaded` or `Failed`. A `Reply` is answered
 by `ReplyEvent`s (`Prefill`, perhaps `PlainSpeed`, `Round`…, `Finished`) or by `Failed`; a `Note` comes before them
 where a person should know something about its prompt, and a reply that fails half-way gives a
-``Finished(reason="error")`` and then `Failed`. Everything else is answered by one message or `Failed`; `Stop` and
-`Set` have no answer of their own.
+``Finished(reason="error")`` and then `Failed`. A draft that was left out is loaded before the first reply that wants
+it: then `LoadProgress`… and `Loaded` come again before the reply's events. `Learned` comes right before `Finished` and
+before a `Calibration`. Everything else is answered by one message or `Failed`; `Stop` and `Set` have no answer of
+their own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from specchat.core.events import Event
 from specchat.core.settings import ChatMessage, ReplySettings
@@ -38,6 +40,19 @@ class ModelDescription:
     device: str
 
 
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What a pair has taught about drafting (`specchat.core.experience.Experience.to_dict`), and where that holds.
+
+    A message after each reply and each calibration; whoever wants it to be known at the next start keeps it, and
+    gives it back with `Load`. ``setup`` names everything but the pair that costs depend on: the device, the layers
+    on it, threads, context, exactness and llama.cpp's build.
+    """
+
+    setup: str
+    experience: dict[str, Any]
+
+
 # --- commands -------------------------------------------------------------------------------------------------------
 
 
@@ -54,6 +69,10 @@ class Load:
     draft_device: str | None = None
     exact: bool = False
     """Set up for *exact* mode: flash attention on, weights not repacked (product.md, "Greedy")."""
+    draft_if_it_pays: bool = False
+    """Leave the draft out for now where it is not expected to pay: *fast* does not use it then."""
+    learned: tuple[Learned, ...] = ()
+    """What was learned of this pair before, on this device and on others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +230,7 @@ class Failed:
 
 
 Message: TypeAlias = (
-    LoadProgress | Loaded | ReplyEvent | PromptSize | DeviceList | Calibration | Progress | Note | Failed
+    LoadProgress | Loaded | ReplyEvent | PromptSize | DeviceList | Calibration | Progress | Note | Learned | Failed
 )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from specchat.backends.base import Drafter
+from specchat.backends.combined import CombinedDrafter
 from specchat.backends.draft_model import ModelDrafter
 from specchat.backends.gguf_header import GgufHeader, read_header
 from specchat.backends.gguf_memory import DEFAULT_ROWS, repacked_types
@@ -16,10 +17,11 @@ from specchat.backends.llama import BuildFacts, DeviceFacts, LlamaLanguageModel,
 from specchat.backends.llama_devices import choose_devices
 from specchat.backends.llama_library import log
 from specchat.backends.ngram import NgramDrafter
-from specchat.backends.placement import SMALLEST_CONTEXT, Placement, Wish, place
+from specchat.backends.placement import SMALLEST_CONTEXT, Placement, Wish, expected_shares, place
+from specchat.core.experience import Experience
 from specchat.engine.interface import Device, DeviceList, Load, ModelDescription
 from specchat.engine.pair import LoadedPair, OnProgress, check_same_vocabulary
-from specchat.errors import LoadError, MemoryShortError, ModelFileError
+from specchat.errors import LoadError, MemoryShortError, ModelFileError, PairMismatchError
 
 MAX_DRAFT_TOKENS = DEFAULT_ROWS - 1
 """The largest γ. Rows of logits cost memory, so a context has room for one pass of this many and one more."""
@@ -80,21 +82,73 @@ class _Loading:
         placement = self._place(facts)
         with ExitStack() as stack:
             target = self._load_target(stack, placement)
-            drafters: dict[str, Drafter] = {"ngram": NgramDrafter(target.context.vocabulary.is_end)}
-            draft = self._load_draft(stack, target, placement)
-            if draft is not None:
-                drafters["draft"] = ModelDrafter(draft.context, target.context.vocabulary.n_vocab)
-            return LoadedPair(
-                target=target.context,
-                description=target.description,
-                drafters=drafters,
-                draft=None if draft is None else draft.context,
-                draft_description=None if draft is None else draft.description,
-                identical_pass=self._identical_pass(target),
-                build=facts.version,
-                notes=tuple(self._notes),
-                close=stack.pop_all().close,
-            )
+            setup = self._setup(target, facts)
+            experience = self._experience(placement, setup)
+            wanted = not self._command.draft_if_it_pays or experience.expects_gain(MAX_DRAFT_TOKENS)
+            draft = self._load_draft(stack, target, placement) if wanted else None
+            identical_pass = self._identical_pass(target)
+            models = stack.pop_all()
+        pair = LoadedPair(
+            target=target.context,
+            description=target.description,
+            drafters=_drafters(target, draft),
+            draft=None if draft is None else draft.context,
+            draft_description=None if draft is None else draft.description,
+            identical_pass=identical_pass,
+            build=facts.version,
+            notes=tuple(self._notes),
+            close=models.close,
+            experience=experience,
+            setup=setup,
+        )
+        if wanted or placement.draft is None:
+            return pair
+        return replace(
+            pair,
+            draft_left_out=_left_out(experience),
+            load_draft=lambda pair, on_progress: self._add_draft(pair, on_progress, models, target, placement),
+        )
+
+    def _add_draft(
+        self, pair: LoadedPair, on_progress: OnProgress, models: ExitStack, target: _Loaded, placement: Placement
+    ) -> LoadedPair:
+        """The pair with the draft that was left out; without it, and with the reason, where it cannot be loaded.
+
+        Its notes are the new ones only.
+        """
+        self._on_progress = on_progress
+        try:
+            draft = self._load_draft(models, target, placement)
+        except PairMismatchError as error:
+            draft = None
+            self._notes.append(_unused(error))
+        return replace(
+            pair,
+            drafters=_drafters(target, draft),
+            draft=None if draft is None else draft.context,
+            draft_description=None if draft is None else draft.description,
+            load_draft=None,
+            draft_left_out=self._notes[-1] if draft is None else None,
+            notes=tuple(self._notes[len(pair.notes) :]),
+        )
+
+    def _setup(self, target: _Loaded, facts: BuildFacts) -> str:
+        """Everything but the pair that costs depend on."""
+        command, model = self._command, target.description
+        threads = "default" if command.threads is None else command.threads
+        exact = ", exact" if command.exact else ""
+        where = f"{model.device}, {model.gpu_layers} layers, {threads} threads"
+        return f"{where}, {target.context.n_ctx} tokens{exact}, {facts.version}"
+
+    def _experience(self, placement: Placement, setup: str) -> Experience:
+        """What was learned in this setup before, or what can be expected of it."""
+        experience = Experience(*expected_shares(placement.target, placement.draft))
+        for known in self._command.learned:
+            # what another version wrote is learned anew
+            with suppress(ValueError):
+                if known.setup == setup:
+                    experience.restore(known.experience)
+        return experience
 
     def _place(self, facts: BuildFacts) -> Placement:
         """Decides the context and which layers go to GPUs, before anything is loaded."""
@@ -214,12 +268,26 @@ def _check_vocabularies(target: LlamaModel, draft: LlamaModel) -> None:
         check_same_vocabulary(target.vocabulary, draft.vocabulary)
 
 
+def _drafters(target: _Loaded, draft: _Loaded | None) -> dict[str, Drafter]:
+    ngram = NgramDrafter(target.context.vocabulary.is_end)
+    if draft is None:
+        return {"ngram": ngram, "auto": CombinedDrafter([ngram])}
+    model = ModelDrafter(draft.context, target.context.vocabulary.n_vocab)
+    return {"ngram": ngram, "draft": model, "auto": CombinedDrafter([ngram], model)}
+
+
 def _usable(device: str | None) -> list[DeviceFacts]:
     """The device of that name, or all GPUs, and the CPU, which is always there."""
     return [facts for facts in devices() if facts.kind == "cpu"] + [facts for facts, _ in choose_devices(device)]
 
 
-def _unused(error: LoadError | ModelFileError) -> str:
+def _left_out(experience: Experience) -> str:
+    needed = experience.break_even(MAX_DRAFT_TOKENS + 1)
+    even = "none" if needed is None else f"{needed:.2f}"
+    return f"fast: no draft model is loaded, it would cost more than it saves (break-even {even})"
+
+
+def _unused(error: LoadError | ModelFileError | PairMismatchError) -> str:
     return f"The draft is not used: {error.message} {error.next_step}"
 
 

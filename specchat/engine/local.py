@@ -15,11 +15,12 @@ from queue import SimpleQueue
 import numpy as np
 
 from specchat.backends.base import Interrupted, common_prefix
-from specchat.core.events import ModelRole, PlainSpeed, Round
+from specchat.core.events import Finished, ModelRole, PlainSpeed, Round
 from specchat.core.settings import ReplySettings
 from specchat.decoding.decoder import generate
 from specchat.decoding.prompt import render_prompt
 from specchat.engine import measuring
+from specchat.engine.draft_lengths import DraftLengths
 from specchat.engine.interface import (
     Calibrate,
     Command,
@@ -27,6 +28,7 @@ from specchat.engine.interface import (
     Devices,
     Failed,
     Inspect,
+    Learned,
     Load,
     Loaded,
     LoadProgress,
@@ -39,7 +41,7 @@ from specchat.engine.interface import (
     Stop,
 )
 from specchat.engine.mailbox import Mailbox
-from specchat.engine.pair import LoadedPair, Loader
+from specchat.engine.pair import LoadedPair, Loader, OnProgress
 from specchat.engine.round_plans import RoundPlans
 from specchat.errors import LoadError, SpecchatError
 
@@ -74,6 +76,7 @@ class LocalEngine:
         self._closing = False
         self._rng = np.random.default_rng()
         self._pair: LoadedPair | None = None
+        self._lengths: DraftLengths | None = None
         self._plain_speed: PlainSpeed | None = None
         self._noted: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
@@ -148,6 +151,29 @@ class LocalEngine:
 
     def _load(self, task: _Task, command: Load) -> None:
         self._unload()
+        if self._should_stop(task):
+            raise Interrupted
+        pair = self._pair = self._loader(command, self._progress(task))
+        if self._should_stop(task):
+            self._unload()
+            raise Interrupted
+        self._lengths = DraftLengths(pair.experience)
+        self._tell_loaded(pair)
+
+    def _tell_loaded(self, pair: LoadedPair) -> None:
+        self._mailbox.put(
+            Loaded(
+                target=pair.description,
+                draft=pair.draft_description,
+                n_ctx=pair.target.n_ctx,
+                max_draft_tokens=pair.max_draft_tokens,
+                has_chat_template=pair.target.vocabulary.chat_template is not None,
+                build=pair.build,
+                notes=pair.notes,
+            )
+        )
+
+    def _progress(self, task: _Task) -> OnProgress:
         told: dict[ModelRole, float] = {}
 
         def on_progress(model: ModelRole, fraction: float) -> bool:
@@ -156,26 +182,11 @@ class LocalEngine:
                 self._mailbox.put(LoadProgress(model, fraction))
             return not self._should_stop(task)
 
-        if self._should_stop(task):
-            raise Interrupted
-        pair = self._pair = self._loader(command, on_progress)
-        if self._should_stop(task):
-            self._unload()
-            raise Interrupted
-        self._mailbox.put(
-            Loaded(
-                target=pair.description,
-                draft=pair.draft_description,
-                n_ctx=pair.target.n_ctx,
-                max_draft_tokens=min(pair.target.max_logits, pair.target.max_batch) - 1,
-                has_chat_template=pair.target.vocabulary.chat_template is not None,
-                build=pair.build,
-                notes=pair.notes,
-            )
-        )
+        return on_progress
 
     def _unload(self) -> None:
         pair, self._pair = self._pair, None
+        self._lengths = None
         self._plain_speed = None
         self._noted.clear()
         if pair is not None:
@@ -187,13 +198,14 @@ class LocalEngine:
         return self._pair
 
     def _reply(self, task: _Task, command: Reply) -> None:
-        pair = self._loaded()
+        pair = self._with_draft_if_wanted(task, self._settings_for(task, command))
+        assert self._lengths is not None
         prompt = render_prompt(pair.target.vocabulary, command.messages, continue_last=command.continue_last)
         for note in prompt.notes:
             if note not in self._noted:
                 self._noted.add(note)
                 self._mailbox.put(Note(command.reply, note))
-        plans = RoundPlans(pair, lambda: self._settings_for(task, command))
+        plans = RoundPlans(pair, self._lengths, lambda: self._settings_for(task, command))
         seed = command.settings.seed
         events = generate(
             pair.target,
@@ -209,10 +221,28 @@ class LocalEngine:
         )
         for event in events:
             if isinstance(event, PlainSpeed):
+                if self._plain_speed is None:
+                    pair.experience.target.learn({1: 1 / event.tokens_per_second})
                 self._plain_speed = event
             elif isinstance(event, Round):
                 plans.observe(event)
+            elif isinstance(event, Finished):
+                self._tell_learned(pair)  # first, because the end of a reply is where some stop listening
             self._mailbox.put(ReplyEvent(command.reply, event))
+
+    def _with_draft_if_wanted(self, task: _Task, settings: ReplySettings) -> LoadedPair:
+        """The pair, with the draft model where it was left out and is wanted now, or expected to pay by now."""
+        pair = self._loaded()
+        if pair.load_draft is None or settings.drafter not in ("draft", "auto"):
+            return pair
+        if settings.mode == "fast" and not pair.experience.expects_gain(pair.max_draft_tokens):
+            return pair
+        pair = self._pair = pair.load_draft(pair, self._progress(task))
+        self._tell_loaded(pair)
+        return pair
+
+    def _tell_learned(self, pair: LoadedPair) -> None:
+        self._mailbox.put(Learned(pair.setup, pair.experience.to_dict()))
 
     def _settings_for(self, task: _Task, command: Reply) -> ReplySettings:
         """The settings of the moment: the reply's own, or those of a `Set` that came after it."""
@@ -227,14 +257,15 @@ class LocalEngine:
         self._mailbox.put(PromptSize(len(tokens), common_prefix(target.tokens(), tokens), target.n_ctx))
 
     def _calibrate(self, task: _Task, command: Calibrate) -> None:
-        self._mailbox.put(
-            measuring.calibrate(
-                self._loaded(),
-                quick=command.quick,
-                on_progress=self._mailbox.put,
-                should_stop=lambda: self._should_stop(task),
-            )
+        pair = self._loaded()
+        measured = measuring.calibrate(
+            pair,
+            quick=command.quick,
+            on_progress=self._mailbox.put,
+            should_stop=lambda: self._should_stop(task),
         )
+        self._tell_learned(pair)
+        self._mailbox.put(measured)
 
 
 def _load_with_llama(command: Load, on_progress: Callable[[ModelRole, float], bool]) -> LoadedPair:

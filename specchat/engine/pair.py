@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from specchat.backends.base import Drafter, LanguageModel, Vocabulary
 from specchat.core.events import ModelRole
+from specchat.core.experience import Experience
 from specchat.engine.interface import Load, ModelDescription
 from specchat.errors import PairMismatchError
 
@@ -23,9 +24,16 @@ def _nothing() -> None:
 class LoadedPair:
     """A target, what can draft for it, and what there is to say about them.
 
-    ``drafters`` are those at hand, by the names that `ReplySettings.drafter` uses ("draft", "ngram").
-    ``draft`` is the draft model itself, where there is one. ``identical_pass`` is the largest number of tokens in
-    one pass of the target whose logits are bit-identical to single ones; 1 where that was not tested.
+    Attributes:
+        drafters: those at hand, by the names that `ReplySettings.drafter` uses ("draft", "ngram", "auto").
+        draft: the draft model itself, where there is one.
+        identical_pass: the largest number of tokens in one pass of the target whose logits are bit-identical to
+            single ones; 1 where that was not tested.
+        experience: what is known of drafting with it, and learned while replies are written.
+        setup: what the experience holds for (see `specchat.engine.interface.Learned`).
+        load_draft: loads the draft model that was left out because it is not expected to pay, and gives this pair with
+            it; None where nothing was left out.
+        draft_left_out: why it was, in a sentence for a person.
     """
 
     target: LanguageModel
@@ -37,6 +45,15 @@ class LoadedPair:
     build: str = ""
     notes: tuple[str, ...] = ()
     close: Callable[[], None] = _nothing
+    experience: Experience = field(default_factory=Experience)
+    setup: str = ""
+    load_draft: Callable[[LoadedPair, OnProgress], LoadedPair] | None = None
+    draft_left_out: str | None = None
+
+    @property
+    def max_draft_tokens(self) -> int:
+        """The largest γ that one pass of the target can verify."""
+        return min(self.target.max_logits, self.target.max_batch) - 1
 
 
 Loader: TypeAlias = Callable[[Load, OnProgress], LoadedPair]

@@ -4,69 +4,74 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specchat.core.draft_length import FixedLength
+from specchat.core.draft_length import DraftLength
 from specchat.core.events import Round
 from specchat.core.settings import ReplySettings
 from specchat.core.verification import rule_named
 from specchat.decoding.rounds import RoundPlan
+from specchat.engine.draft_lengths import DraftLengths
 from specchat.engine.pair import LoadedPair
-
-DEFAULT_DRAFT_TOKENS = 4
-"""γ where a person leaves it open. Drafting every round is what *watch* is for."""
 
 
 class RoundPlans:
     """What holds for the next round, asked again before each one, so that changed settings take effect.
 
-    A sentence is part of the plan's length where drafting is limited or off for a reason that a person should see;
-    it is said once, and again when it changes.
+    A plan carries a sentence where drafting is limited or off for a reason that a person should see; it is said once,
+    and again when it changes.
 
     Args:
         pair: what is loaded.
+        lengths: the pair's length rules.
         settings: gives the settings of the moment.
     """
 
-    def __init__(self, pair: LoadedPair, settings: Callable[[], ReplySettings]) -> None:
+    def __init__(self, pair: LoadedPair, lengths: DraftLengths, settings: Callable[[], ReplySettings]) -> None:
         self._pair = pair
+        self._lengths = lengths
         self._settings = settings
-        self._said: str | None = None
-        self._length = FixedLength(0)
+        lengths.begin_reply()
 
     def __call__(self) -> RoundPlan:
         """The plan for the next round, from the settings of this moment."""
         settings = self._settings()
-        drafter = self._pair.drafters.get(settings.drafter)
-        num_draft_tokens, why = self._wanted_length(settings)
-        if num_draft_tokens != self._length.num_draft_tokens:
-            self._length = FixedLength(num_draft_tokens)  # else the same one: it learns from round to round
+        length, why = self._length(settings)
         if why is None:
-            self._said = None
-        self._length.reason = why if why != self._said else None
-        if num_draft_tokens == 0:
-            drafter = None  # no draft is prefilled for nothing
-        return RoundPlan(settings.sampling, drafter, self._length, rule_named(settings.rule))
+            self._lengths.said = None
+        return RoundPlan(
+            settings.sampling,
+            None if length is None else self._pair.drafters[settings.drafter],
+            self._lengths.watch(0, 0) if length is None else length,
+            rule_named(settings.rule),
+            why if why != self._lengths.said else None,
+        )
 
     def observe(self, played: Round) -> None:
         """Learns from a played round what has been said: plans are asked for other reasons than a round as well."""
-        self._said = played.why or self._said
+        self._lengths.said = played.why or self._lengths.said
 
-    def _wanted_length(self, settings: ReplySettings) -> tuple[int, str | None]:
-        if settings.drafter == "none":
-            return 0, None
-        if settings.mode == "fast":
-            return 0, "fast: decoding plainly, because drafting has no measured gain for this pair yet"
+    def _length(self, settings: ReplySettings) -> tuple[DraftLength | None, str | None]:
+        """The length rule, None for plain decoding, and what there is to say about it."""
+        if settings.drafter == "none" or settings.num_draft_tokens == 0:
+            return None, None
         if settings.drafter not in self._pair.drafters:
-            return 0, f"decoding plainly: no drafter called {settings.drafter} is loaded"
-        wanted = DEFAULT_DRAFT_TOKENS if settings.num_draft_tokens is None else settings.num_draft_tokens
-        if settings.mode == "exact":
-            return self._exact_length(settings, wanted)
-        return wanted, None
+            left_out = self._pair.draft_left_out if settings.drafter == "draft" else None
+            return None, left_out or f"decoding plainly: no drafter called {settings.drafter} is loaded"
+        wanted = settings.num_draft_tokens
+        if settings.mode == "fast":
+            return self._lengths.fast(wanted), self._pair.draft_left_out
+        most, why = self._exact(settings) if settings.mode == "exact" else (None, None)
+        if most == 0:
+            return None, why
+        if wanted is None:
+            return self._lengths.watch(1, most), why
+        fixed = wanted if most is None else min(wanted, most)
+        return self._lengths.watch(fixed, fixed), why
 
-    def _exact_length(self, settings: ReplySettings, wanted: int) -> tuple[int, str | None]:
-        """Passes of γ + 1 tokens must give the very logits that single ones give (product.md, "Greedy")."""
+    def _exact(self, settings: ReplySettings) -> tuple[int, str]:
+        """The largest γ whose pass gives the very logits that single ones give (product.md, "Greedy")."""
         largest = self._pair.identical_pass
         if settings.sampling.temperature > 0:
-            return min(wanted, largest - 1), "exact: identical to plain decoding at temperature 0 only"
+            return largest - 1, "exact: identical to plain decoding at temperature 0 only"
         if largest < 2:
             return 0, "exact: decoding plainly, because no larger pass is known to be bit-identical here"
-        return min(wanted, largest - 1), f"exact: passes of up to {largest}"
+        return largest - 1, f"exact: passes of up to {largest}"

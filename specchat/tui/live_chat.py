@@ -240,7 +240,8 @@ class LiveChat:
                     self._occurrences.append(Progressed())
                 case Loaded():
                     self.loaded = message
-                    self.phase = Phase.READY
+                    if not self.is_replying:  # a draft that was left out is loaded when a reply wants it
+                        self.phase = Phase.READY
                     self._occurrences.append(PairLoaded(message))
                 case Failed():
                     self._take_failure(message)

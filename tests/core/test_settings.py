@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from specchat.core.sampling import SamplingParams
-from specchat.core.settings import ChatMessage, ReplySettings
+from specchat.core.settings import ChatMessage, ReplySettings, default_draft_tokens, default_drafter, in_mode
 
 
 def test_the_defaults() -> None:
@@ -13,7 +13,19 @@ def test_the_defaults() -> None:
     assert settings.sampling == SamplingParams(temperature=0.7, top_k=40, top_p=0.95, min_p=0.05)
     assert not settings.sampling.penalizes
     assert (settings.mode, settings.rule, settings.drafter) == ("watch", "token", "draft")
-    assert settings.num_draft_tokens is settings.max_tokens is settings.seed is None
+    assert settings.num_draft_tokens == 4
+    assert settings.max_tokens is settings.seed is None
+    assert (settings.num_draft_tokens, settings.drafter) == (default_draft_tokens("watch"), default_drafter("watch"))
+
+
+def test_another_mode_brings_its_own_defaults_and_keeps_what_was_chosen() -> None:
+    fast = in_mode(ReplySettings(), "fast")
+    assert (fast.mode, fast.num_draft_tokens, fast.drafter) == ("fast", None, "auto")
+    assert in_mode(fast, "watch") == ReplySettings()
+    exact = in_mode(ReplySettings(), "exact")
+    assert (exact.num_draft_tokens, exact.drafter) == (4, "draft")
+    chosen = in_mode(ReplySettings(num_draft_tokens=7, drafter="ngram"), "fast")
+    assert (chosen.num_draft_tokens, chosen.drafter) == (7, "ngram")
 
 
 def test_settings_and_messages_are_frozen() -> None:

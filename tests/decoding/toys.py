@@ -29,17 +29,21 @@ class ChainDrafter:
     def propose(self, context, length, limit, params, rng):
         tokens, q = [], []
         history = list(context)
+        if not length.pays(1):
+            return Draft((), (), self.name)
+        evaluated = 0
         while len(tokens) < limit:
             [row] = MarkovModel(self.model.transitions).decode([PassInput(0, history[-1:], 1)])
+            evaluated += 1
             there = distribution(row[0], params, history)
-            if not length.more(len(tokens), there):
+            if not length.more(len(tokens), there, row[0]):
                 break
             tokens.append(there.sample(rng))
             q.append(there)
             history.append(tokens[-1])
-            if self.model.vocabulary.is_end(tokens[-1]):
+            if self.model.vocabulary.is_end(tokens[-1]) or not length.go_on(len(tokens), there.probability(tokens[-1])):
                 break
-        return Draft(tuple(tokens), tuple(q), self.name)
+        return Draft(tuple(tokens), tuple(q), self.name, evaluated=evaluated)
 
     def observe(self, draft, num_accepted, committed):
         self.observed.append((num_accepted, len(committed)))

@@ -14,7 +14,7 @@ from specchat.core.events import Event
 from specchat.core.sampling import SamplingParams
 from specchat.core.settings import ChatMessage, ReplySettings
 from specchat.engine import codec
-from specchat.engine.interface import Command, Inspect, Message, Set
+from specchat.engine.interface import Command, Inspect, Learned, Message, Set
 
 # What JSON cannot carry as it is: NaN never equals itself.
 st.register_type_strategy(float, st.floats(allow_nan=False))
@@ -33,13 +33,21 @@ st.register_type_strategy(
         logit_bias=st.dictionaries(st.integers(0, 200_000), st.floats(-100, 100) | st.just(-math.inf)),
     ),
 )
+st.register_type_strategy(
+    Learned,
+    st.builds(
+        Learned,
+        setup=st.text(),
+        experience=st.dictionaries(st.text(), st.none() | st.floats(-10, 10) | st.lists(st.integers(0, 9))),
+    ),
+)
 THOROUGH = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("kind", get_args(Command), ids=lambda kind: kind.__name__)
 def test_commands_survive(kind: type[Any]) -> None:
     @THOROUGH
-    @given(st.builds(kind))
+    @given(st.from_type(kind))
     def survives(command: Any) -> None:
         line = codec.encode_command(command)
         assert line.endswith(b"\n")
@@ -52,7 +60,7 @@ def test_commands_survive(kind: type[Any]) -> None:
 @pytest.mark.parametrize("kind", get_args(Message), ids=lambda kind: kind.__name__)
 def test_messages_survive(kind: type[Any]) -> None:
     @THOROUGH
-    @given(st.builds(kind))
+    @given(st.from_type(kind))
     def survives(message: Any) -> None:
         line = codec.encode_message(message)
         assert line.endswith(b"\n")

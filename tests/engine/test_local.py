@@ -5,14 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from specchat.backends.markov import MarkovModel
 from specchat.core.events import Fate, Finished, PlainSpeed, Prefill, Round
 from specchat.core.sampling import SamplingParams
-from specchat.core.settings import ChatMessage
+from specchat.core.settings import ChatMessage, ReplySettings, in_mode
 from specchat.engine.interface import (
     Calibrate,
     Calibration,
@@ -20,6 +23,7 @@ from specchat.engine.interface import (
     Devices,
     Failed,
     Inspect,
+    Learned,
     Load,
     Loaded,
     LoadProgress,
@@ -131,14 +135,60 @@ def test_the_rule_is_the_one_that_was_set(loaded: LocalEngine, rule: str) -> Non
     assert {event.rule for event in rounds(events_of(loaded, 1))[:-1]} == {rule}
 
 
-def test_fast_decodes_plainly_and_says_why_once(loaded: LocalEngine) -> None:
-    loaded.send(reply(the_settings=settings(mode="fast")))
-    events = events_of(loaded, 1)
-    assert [event.model for event in events if isinstance(event, Prefill)] == ["target"]
-    played = rounds(events)
-    assert {event.rule for event in played} == {"plain"}
-    assert "plainly" in (played[0].why or "")
-    assert {event.why for event in played[1:]} == {None}
+def fast(**changes: Any) -> ReplySettings:
+    return in_mode(settings(**changes), "fast")
+
+
+def test_fast_says_whether_it_drafts_and_only_when_that_changes(loaded: LocalEngine) -> None:
+    said = []
+    for number in range(1, 6):
+        loaded.send(reply(number, the_settings=fast()))
+        said += [event.why for event in rounds(events_of(loaded, number)) if event.why is not None]
+    assert said, "the first decision is news"
+    assert all(text == "fast: drafting" or text.startswith("fast: not drafting") for text in said)
+    assert all(text.split(",")[0] != after.split(",")[0] for text, after in pairwise(said))
+
+
+def test_in_fast_the_number_of_draft_tokens_is_a_limit(loaded: LocalEngine) -> None:
+    loaded.send(reply(the_settings=fast(num_draft_tokens=2, max_tokens=200)))
+    assert max(event.num_draft_tokens for event in rounds(events_of(loaded, 1))) <= 2
+
+
+def test_a_draft_that_is_not_expected_to_pay_is_left_out_until_it_is_wanted(engine: LocalEngine) -> None:
+    engine.send(Load("quiet", "toy-draft", draft_if_it_pays=True))
+    assert until_kind(engine, Loaded).draft is None
+    for number in (1, 2):
+        engine.send(reply(number, the_settings=fast()))
+        played = rounds(events_of(engine, number))
+        assert {event.num_draft_tokens for event in played} == {0}
+        assert [event.why for event in played if event.why] == ["fast: the draft is left out"] * (number == 1)
+    engine.send(reply(3, the_settings=settings()))
+    messages = until(engine, lambda message: ended(message, 3))
+    assert [message.model for message in messages if isinstance(message, LoadProgress)] == ["draft"]
+    [loaded] = [message for message in messages if isinstance(message, Loaded)]
+    assert loaded.draft is not None
+    assert max(message.event.num_draft_tokens for message in messages if is_round(message)) == 4
+
+
+def test_what_was_learned_comes_before_the_end_and_is_given_back(engine: LocalEngine) -> None:
+    engine.send(LOAD)
+    engine.send(reply(the_settings=settings(max_tokens=40)))
+    messages = until(engine, lambda message: ended(message, 1))
+    learned = messages[-2]
+    assert isinstance(learned, Learned)
+    assert learned.setup == "toys"
+    assert set(learned.experience["target"]) >= {"1", "5"}, "watch teaches what fast needs to know"
+    engine.send(replace(LOAD, learned=(learned,)))
+    engine.send(reply(2, the_settings=settings(max_tokens=1, drafter="none"), measure_plain=False))
+    again = until(engine, lambda message: ended(message, 2))[-2]
+    assert isinstance(again, Learned)
+    assert again.experience["target"]["5"] == pytest.approx(learned.experience["target"]["5"], rel=0.2)
+
+
+def test_watch_with_an_adaptive_length_drafts_at_least_one(loaded: LocalEngine) -> None:
+    loaded.send(reply(the_settings=settings(num_draft_tokens=None)))
+    lengths = [event.num_draft_tokens for event in rounds(events_of(loaded, 1))]
+    assert min(lengths[:-1]) >= 1
 
 
 def test_no_drafter_is_plain_decoding(loaded: LocalEngine) -> None:
@@ -249,9 +299,8 @@ def test_settings_change_while_a_reply_is_written(engine: LocalEngine) -> None:
         return is_round(message) and (message.event.num_draft_tokens, message.event.rule) == (2, "block")
 
     until(engine, changed)
-    engine.send(Set(settings(max_tokens=None, mode="fast")))
-    last = until(engine, lambda message: is_round(message) and message.event.num_draft_tokens == 0)[-1]
-    assert "fast" in last.event.why
+    engine.send(Set(fast(max_tokens=None)))
+    until(engine, lambda message: is_round(message) and (message.event.why or "").startswith("fast: "))
     engine.send(Stop())
     events_of(engine, 1)
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 
 import numpy as np
 
 from specchat.backends.base import Interrupted
+from specchat.backends.combined import CombinedDrafter
 from specchat.backends.markov import MarkovModel
 from specchat.engine.interface import Load, ModelDescription
 from specchat.engine.pair import LoadedPair, OnProgress
@@ -64,16 +66,35 @@ def load(command: Load, on_progress: OnProgress) -> LoadedPair:
     target = _model(OddModel, seed=1, ends=command.target == "toy", n_ctx=command.n_ctx or 4096)
     target.habit = command.target
     draft = _model(MarkovModel, seed=2, ends=command.target == "toy", n_ctx=command.n_ctx or 4096)
-    return LoadedPair(
+    pair = LoadedPair(
         target=target,
         description=_description(command.target),
-        drafters={} if command.draft is None else {"draft": ChainDrafter(draft)},
-        draft=None if command.draft is None else draft,
-        draft_description=None if command.draft is None else _description(command.draft),
+        drafters={"auto": CombinedDrafter([])},
         identical_pass=3 if command.exact else 1,
         build="toy",
         notes=("A toy, not a model.",),
+        setup="toys",
     )
+    for known in command.learned:
+        pair.experience.restore(known.experience)
+    if command.draft is None:
+        return pair
+
+    def load_draft(pair: LoadedPair, on_progress: OnProgress) -> LoadedPair:
+        on_progress("draft", 1.0)
+        drafter = ChainDrafter(draft)
+        return replace(
+            pair,
+            drafters={"draft": drafter, "auto": CombinedDrafter([], drafter)},
+            draft=draft,
+            draft_description=_description(command.draft or ""),
+            load_draft=None,
+            draft_left_out=None,
+        )
+
+    if command.draft_if_it_pays:
+        return replace(pair, load_draft=load_draft, draft_left_out="fast: the draft is left out")
+    return load_draft(pair, lambda model, fraction: True)
 
 
 def _model(kind, seed: int, ends: bool, n_ctx: int):
