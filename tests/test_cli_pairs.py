@@ -79,11 +79,10 @@ def test_models_that_were_added_are_compared(home: Path, capsys: pytest.CaptureF
     assert "torn.gguf: torn.gguf is incomplete" in text
 
 
-@pytest.mark.usefixtures("home")
-def test_figures_are_those_of_this_device_and_version(capsys: pytest.CaptureFixture[str]) -> None:
-    def measured(device: str, version: str, speedup: float) -> Measurement:
+def test_figures_are_those_of_this_device_and_version(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def measured(device: str, version: str, speedup: float, pair: str = "qwen2_5-7b") -> Measurement:
         return Measurement(
-            pair="qwen2_5-7b", device=device, version=version, measured_at="2026-11-30", plain_tokens_per_second=40.0,
+            pair=pair, device=device, version=version, measured_at="2026-11-30", plain_tokens_per_second=40.0,
             pass_seconds={1: 0.02, 2: 0.02}, draft_step_seconds=0.004, acceptance_by_position=(0.8,), speedup=speedup,
         )  # fmt: skip
 
@@ -95,6 +94,12 @@ def test_figures_are_those_of_this_device_and_version(capsys: pytest.CaptureFixt
     row = rows(capsys)["qwen2_5-7b"]
     assert (row["measured"]["speedup"], row["measured"]["acceptance"], row["measured"]["pays"]) == (1.6, 0.8, True)
     assert row["recommended"]
+    (home / "models").mkdir()
+    for name, layers in (("one-00001-of-00001", 9), ("two", 1)):
+        write_tiny_model(home / "models" / f"{name}.gguf", n_layers=layers)
+    own = measured("NVIDIA Test", BUILD, 1.2, "one-00001-of-00001+two")
+    update_state(find_paths().state_file, lambda state: state.with_measurement(own))
+    assert rows(capsys)["one+two"]["measured"]["speedup"] == 1.2
 
 
 @pytest.mark.usefixtures("home")

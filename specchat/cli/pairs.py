@@ -36,15 +36,16 @@ def pairs(options: argparse.Namespace) -> int:
     devices = _devices()
     machine = None if devices is None else Machine(devices.devices, devices.system_info)
     found, left_out = _found(world)
+    glances = [glance(pair, world.paths.models) for pair in (*world.catalog.all_pairs(), *suggest_pairs(found))]
     rows = [
         examine(
-            glance(pair, world.paths.models),
+            row,
             machine,
-            measured_of(world.state, pair.key, devices),
+            measured_of(world.state, row, devices),
             n_ctx=choices.given("ctx"),
             gpu_layers=choices.given("gpu_layers"),
         )
-        for pair in (*world.catalog.all_pairs(), *suggest_pairs(found))
+        for row in glances
     ]
     rows = sorted_rows(recommend(rows), "fit")
     if getattr(options, "json", False):
@@ -64,14 +65,18 @@ def _devices() -> DeviceList | None:
     return None
 
 
-def measured_of(state: State, pair: str, devices: DeviceList | None) -> Measured | None:
-    """What was measured of a pair with the devices and the llama.cpp that are here now; the latest where it is more."""
+def measured_of(state: State, row: PairRow, devices: DeviceList | None) -> Measured | None:
+    """What was measured of a pair with the devices and the llama.cpp that are here now; the latest where it is more.
+
+    Pairs that are not the catalogue's are measured under the names of their files.
+    """
     if devices is None:
         return None
     here = {name for device in devices.devices for name in (device.name, device.description)}
+    files = [each.path.stem for each in (row.target, row.draft) if each is not None and each.path is not None]
     for measurement in reversed(state.measurements):
-        known = all(name in here for name in measurement.device.split(", "))
-        if measurement.pair == pair and measurement.version == devices.build and known:
+        is_here = measurement.version == devices.build and set(measurement.device.split(", ")) <= here
+        if is_here and measurement.pair in (row.key, "+".join(files)):
             return summarise(measurement)
     return None
 
