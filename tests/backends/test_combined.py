@@ -42,7 +42,7 @@ def propose(drafter: CombinedDrafter, context, length, limit: int = 4) -> Draft:
 
 def experience(step: float) -> Experience:
     known = Experience(token_share=0.0, draft_share=step)
-    known.target.learn({size: 1.0 for size in range(1, 18)})
+    known.target.learn(dict.fromkeys(range(1, 18), 1.0))
     known.draft.learn({1: step, 2: step})
     return known
 
