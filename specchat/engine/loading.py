@@ -164,9 +164,12 @@ class _Loading:
             repacked=frozenset() if command.exact else repacked_types(facts.system_info),
             draft_shares_weights=self._drafts_for_itself(),
         )
+        draft = self._draft_header()
+        if draft is not None and draft.tensor_bytes > target.tensor_bytes:
+            self._notes.append("The draft is larger than its target: drafting cannot pay. Exchange them.")
         placement = place(
             target,
-            self._draft_header(),
+            draft,
             _usable(command.target_device),
             wish,
             draft_devices=None if same_device else _usable(command.draft_device),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from specchat.backends.base import Interrupted
+from specchat.backends.llama import DeviceFacts
 from specchat.core.events import Fate
 from specchat.core.sampling import SamplingParams
 from specchat.engine import loading
@@ -28,6 +29,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "padded": write_tiny_model(folder / "padded.gguf", seed=1, n_vocab=512),
         "other": write_tiny_model(folder / "other.gguf", seed=1, tokenizer="spm"),
         "short": write_tiny_model(folder / "short.gguf", seed=1, n_ctx_train=300),
+        "deep": write_tiny_model(folder / "deep.gguf", seed=1, n_layers=5),
     }
     (folder / "torn.gguf").write_bytes(made["draft"].read_bytes()[:5000])
     return {name: str(path) for name, path in made.items()} | {"torn": str(folder / "torn.gguf")}
@@ -168,6 +170,36 @@ def test_a_context_that_memory_is_short_for(files: dict[str, str], monkeypatch: 
     monkeypatch.setattr(loading, "SMALLEST_CONTEXT", 2048)
     with pytest.raises(MemoryShortError):
         load_pair(command(files["target"]), go_on)
+
+
+def test_memory_is_reckoned_before_anything_is_loaded(files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that is short of memory may end the process rather than refuse: the context is chosen to fit."""
+
+    def with_free(free: int) -> None:
+        monkeypatch.setattr(loading, "devices", lambda: (DeviceFacts("CPU", "", "cpu", free, 2**40),))
+
+    on_cpu = command(files["target"], files["draft"], gpu_layers=0)
+    with_free(2**40)
+    pair = load_pair(on_cpu, go_on)
+    used = sum(each.memory_bytes for each in (pair.description, pair.draft_description) if each is not None)
+    pair.close()
+    assert pair.target.n_ctx == 4096
+    with_free(used)
+    pair = load_pair(on_cpu, go_on)
+    pair.close()
+    assert pair.target.n_ctx == 2048
+    assert "The context is 2,048 tokens rather than 4,096, which memory is short for." in pair.notes
+    with_free(1000)
+    pair = load_pair(on_cpu, go_on)
+    pair.close()
+    assert any("more than is free: it may be slow" in note for note in pair.notes), "warned, and tried all the same"
+
+
+def test_a_draft_that_is_larger_than_its_target_is_told(files: dict[str, str]) -> None:
+    pair = load_pair(command(files["target"], files["deep"], n_ctx=256), go_on)
+    pair.close()
+    assert "The draft is larger than its target: drafting cannot pay. Exchange them." in pair.notes
+    assert pair.draft is not None
 
 
 @pytest.mark.parametrize("role", ["target", "draft"])
