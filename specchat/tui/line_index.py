@@ -30,11 +30,13 @@ class LineIndex:
         """The number of lines, gaps included."""
         return self.start(len(self.blocks) - 1) + self.blocks[-1].height if self.blocks else 0
 
-    def append(self, block: Block) -> None:
-        """Adds a block at the end."""
+    def insert(self, block: Block, before: Block | None = None) -> None:
+        """Adds a block, at the end or before another one."""
         block.typeset(self.width or 80)
-        self.blocks.append(block)
-        self._starts.append(0)
+        number = len(self.blocks) if before is None else self.blocks.index(before)
+        self.blocks.insert(number, block)
+        self._starts.insert(number, 0)
+        self._valid = min(self._valid, number)
 
     def remove(self, block: Block) -> None:
         """Takes a block out."""

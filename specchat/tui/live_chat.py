@@ -17,6 +17,7 @@ from specchat.engine.interface import (
     Load,
     Loaded,
     LoadProgress,
+    Note,
     Reply,
     ReplyEvent,
     Set,
@@ -25,6 +26,7 @@ from specchat.engine.interface import (
 from specchat.errors import UsageError
 from specchat.tui.chat_record import RecordedConversation
 from specchat.tui.occurrences import (
+    Noted,
     Occurrence,
     PairLoaded,
     Progressed,
@@ -243,6 +245,8 @@ class LiveChat:
                     if not self.is_replying:  # a draft that was left out is loaded when a reply wants it
                         self.phase = Phase.READY
                     self._occurrences.append(PairLoaded(message))
+                case Note(text=text):
+                    self._occurrences.append(Noted(text))
                 case Failed():
                     self._take_failure(message)
         if self.phase is Phase.READY and self.waiting:

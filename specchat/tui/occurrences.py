@@ -54,4 +54,11 @@ class WentWrong:
     died: bool
 
 
-Occurrence: TypeAlias = Progressed | PairLoaded | ReplyBegan | Wrote | ReplyEnded | WentWrong
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A sentence that a person should see about the reply that is being written."""
+
+    text: str
+
+
+Occurrence: TypeAlias = Progressed | PairLoaded | ReplyBegan | Wrote | ReplyEnded | Noted | WentWrong

@@ -6,18 +6,20 @@ from contextlib import asynccontextmanager
 
 from rich.style import Style
 
+from specchat.core.settings import ReplySettings
 from specchat.tui.app import SpecchatApp
 from tests.tui.scripted_engine import ScriptedEngine
 from tests.tui.shelf import FakeShelf
 
 SIZE = (120, 40)
+OPTIONS = {"settings": ReplySettings(num_draft_tokens=4)}
 
 
 def app_on(engine=None, pair="small", shelf=None, **options) -> SpecchatApp:
     """The application; its engine and shelf are its attributes `engine` and `shelf`."""
     engine = engine or ScriptedEngine()
     shelf = shelf or FakeShelf()
-    app = SpecchatApp(lambda: engine, shelf, pair, still=True, **options)
+    app = SpecchatApp(lambda: engine, shelf, pair, still=True, **(OPTIONS | options))
     app.shelf = shelf
     return app
 

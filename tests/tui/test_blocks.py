@@ -131,7 +131,7 @@ def index_of(*blocks, width=20):
     index = LineIndex()
     index.set_width(width)
     for block in blocks:
-        index.append(block)
+        index.insert(block)
     return index
 
 
@@ -158,6 +158,9 @@ def test_the_index_keeps_up_with_growing_changing_and_removed_blocks():
     question.answer()
     index.typeset_block(2)
     assert index.height == 1 + 1 + reply.height + 1 + 1
+    index.insert(Question("between"), before=question)
+    assert all_lines(index)[-3:] == ["> between", "", "> two"]
+    index.remove(index.blocks[2])
     index.remove(reply)
     assert all_lines(index) == ["> one", "", "> two"]
     index.clear()

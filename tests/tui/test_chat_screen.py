@@ -4,7 +4,7 @@ import pytest
 
 from specchat.chat.record import read_record
 from specchat.core.fate_style import FATE_STYLES
-from specchat.engine.interface import Failed, Load, Reply, Stop
+from specchat.engine.interface import Failed, Load, Note, Reply, Stop
 from specchat.tui.widgets.inspector import Inspector
 from specchat.tui.widgets.now_panel import NowPanel
 from specchat.tui.widgets.rounds import RoundsView
@@ -142,6 +142,15 @@ async def test_a_continuation_stopped_before_its_first_token_keeps_the_first_par
         assert [message.content for message in app.chat.conversation.messages] == ["why?", "half"]
         assert "half" in screen_text(app)
         assert "cut at the length limit" in screen_text(app).replace("\u00a0", " ")
+
+
+async def test_what_a_prompt_had_to_change_is_said_before_the_reply():
+    async with running(ScriptedEngine([sky_reply()], step=3)) as (app, pilot):
+        app.screen.send("why?")
+        app.engine._messages.appendleft(Note(2, "This model takes no system message."))
+        await settle(pilot, frames=12)
+        text = screen_text(app)
+        assert text.index("This model takes no system") < text.index("The sky is blue")
 
 
 async def test_a_question_during_a_reply_waits_for_its_end():

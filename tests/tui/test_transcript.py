@@ -2,6 +2,7 @@ import pytest
 from textual.geometry import Offset
 from textual.selection import Selection
 
+from specchat.tui.blocks import Notice
 from tests.tui.screens import running, say, screen_text, settle
 from tests.tui.scripted_engine import ScriptedEngine, reply_events, round_of
 from tests.tui.stories import sky_reply
@@ -84,6 +85,21 @@ async def test_a_click_looks_at_a_token_and_a_drag_does_not():
         await pilot.click("#transcript", offset=(17, y))
         await pilot.pause()
         assert '" because"' in screen_text(app)
+
+
+async def test_the_cursor_stays_on_its_token_when_blocks_come_and_go():
+    async with running(ScriptedEngine([sky_reply()])) as (app, pilot):
+        await say(pilot, "why?")
+        transcript = app.screen.pane.transcript
+        reply = transcript.index.blocks[-1]
+        transcript.look_at(reply, 3)
+        notice = Notice("info", "a note")
+        transcript.add(notice, before=reply)
+        assert transcript.index.blocks[transcript.cursor.block] is reply
+        transcript.remove_block(notice)
+        assert transcript.index.blocks[transcript.cursor.block] is reply
+        transcript.remove_block(reply)
+        assert transcript.cursor is None
 
 
 async def test_the_end_is_followed_only_while_it_is_on_the_screen():

@@ -20,6 +20,7 @@ from specchat.errors import SpecchatError
 from specchat.tui.clipboard import copy_with_program
 from specchat.tui.commands import Command, is_command
 from specchat.tui.live_chat import LiveChat
+from specchat.tui.messages import CursorMoved, EditorFailed, Sent
 from specchat.tui.occurrences import Wrote
 from specchat.tui.pair_opening import PairOpening
 from specchat.tui.pair_shelf import PairShelf
@@ -134,8 +135,8 @@ class ChatScreen(Screen[None]):
         """A notice in the chat."""
         self.fold.say(kind, message, next_step)
 
-    @on(Prompt.Sent)
-    def _sent(self, event: Prompt.Sent) -> None:
+    @on(Sent)
+    def _sent(self, event: Sent) -> None:
         text = event.text
         if is_command(text):
             if not self.commands.run(text):
@@ -151,8 +152,8 @@ class ChatScreen(Screen[None]):
         self.fold.ask(text)
         self.pump()
 
-    @on(Prompt.EditorFailed)
-    def _editor_failed(self, event: Prompt.EditorFailed) -> None:
+    @on(EditorFailed)
+    def _editor_failed(self, event: EditorFailed) -> None:
         self.say("error", f"The editor did not open: {event.reason}.", "Set EDITOR to the editor that you use.")
 
     @on(TextArea.Changed, "#prompt")
@@ -234,8 +235,8 @@ class ChatScreen(Screen[None]):
         """Goes from the prompt to the chat."""
         self.pane.focus_view()
 
-    @on(Transcript.CursorMoved)
-    def _cursor_moved(self, event: Transcript.CursorMoved) -> None:
+    @on(CursorMoved)
+    def _cursor_moved(self, event: CursorMoved) -> None:
         self.query_one(Inspector).show(event.reply, event.token)
 
     def action_next_mode(self) -> None:

@@ -10,7 +10,7 @@ from specchat.core.stats import ReplyStats
 from specchat.tui.blocks import Notice, Question, Reply
 from specchat.tui.figures import figures_line
 from specchat.tui.live_chat import LiveChat
-from specchat.tui.occurrences import Occurrence, PairLoaded, ReplyBegan, ReplyEnded, WentWrong, Wrote
+from specchat.tui.occurrences import Noted, Occurrence, PairLoaded, ReplyBegan, ReplyEnded, WentWrong, Wrote
 from specchat.tui.pair_opening import PairOpening
 from specchat.tui.widgets.chat_pane import ChatPane
 
@@ -98,6 +98,8 @@ class ChatFold:
                         self._reply.add(event)
             case ReplyEnded():
                 self._end(occurrence)
+            case Noted(text):
+                self._pane.transcript.add(Notice("info", text), before=self._reply)
             case WentWrong(message, next_step, died):
                 self.say("error", message, next_step if not died else f"{next_step} Ctrl+R does.".strip())
 

@@ -15,6 +15,7 @@ from specchat.core.events import Round
 from specchat.core.safe_text import safe_text
 from specchat.tui.blocks import Notice, Question, Reply
 from specchat.tui.figures import figures_line
+from specchat.tui.messages import NewLines
 from specchat.tui.widgets.status import Legend
 from specchat.tui.widgets.transcript import Transcript
 
@@ -107,8 +108,8 @@ class ChatPane(Vertical):
         """Goes to the end, and follows it."""
         self.transcript.to_end()
 
-    @on(Transcript.NewLines)
-    def _new_lines(self, event: Transcript.NewLines) -> None:
+    @on(NewLines)
+    def _new_lines(self, event: NewLines) -> None:
         lines = "line" if event.count == 1 else "lines"
         self.border_subtitle = f"↓ {event.count} new {lines}, End" if event.count else ""
 

@@ -12,12 +12,12 @@ from typing import ClassVar
 from textual import events
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from specchat.core.safe_text import safe_text
+from specchat.tui.messages import EditorFailed, Sent
 
 _KEPT = 200  # messages that ↑ can bring back
 _LARGE_PASTE = 20_000  # characters; more than that would hold up the keyboard, and nobody reads it here
@@ -37,20 +37,6 @@ class Prompt(TextArea):
         Binding("up", "older", "older", show=False),
         Binding("down", "newer", "newer", show=False),
     ]
-
-    class Sent(Message):
-        """A message is to be sent, or a command to be carried out."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
-
-    class EditorFailed(Message):
-        """The editor could not be used."""
-
-        def __init__(self, reason: str) -> None:
-            super().__init__()
-            self.reason = reason
 
     def __init__(self, *, cursor_blink: bool = True, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(placeholder="Ask something, or / for commands", id=id)
@@ -91,7 +77,7 @@ class Prompt(TextArea):
             self.sent = [*self.sent[-_KEPT:], text]
         self._recalled, self._unsent = None, ""
         self.text = ""
-        self.post_message(self.Sent(message))
+        self.post_message(Sent(message))
 
     def action_new_line(self) -> None:
         """Begins a new line."""
@@ -132,9 +118,9 @@ class Prompt(TextArea):
                 subprocess.run([*command, name], check=True)  # noqa: S603 - the person's own editor
             self.set_text(path.read_text(encoding="utf-8", errors="replace").rstrip("\n"))
         except SuspendNotSupported:
-            self.post_message(self.EditorFailed("this terminal cannot be handed to an editor"))
+            self.post_message(EditorFailed("this terminal cannot be handed to an editor"))
         except (OSError, subprocess.CalledProcessError) as problem:
-            self.post_message(self.EditorFailed(f"{command[0]} did not work: {problem}"))
+            self.post_message(EditorFailed(f"{command[0]} did not work: {problem}"))
         finally:
             path.unlink(missing_ok=True)
 

@@ -14,7 +14,6 @@ from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
-from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -22,6 +21,7 @@ from textual.strip import Strip
 from specchat.core.events import Fate
 from specchat.tui.blocks import Block, Reply
 from specchat.tui.line_index import LineIndex
+from specchat.tui.messages import CursorMoved, NewLines
 from specchat.tui.strips import selected, strip_of
 from specchat.tui.token_cursor import TokenCursor, cursor_at, last_cursor
 
@@ -41,21 +41,6 @@ class Transcript(ScrollView, can_focus=True):
         Binding("down", "above_or_below(1)", "token below", show=False),
     ]
 
-    class CursorMoved(Message):
-        """Another token is being looked at, or none."""
-
-        def __init__(self, reply: Reply | None, token: int) -> None:
-            super().__init__()
-            self.reply = reply
-            self.token = token
-
-    class NewLines(Message):
-        """How many lines have come below the end of what is on the screen."""
-
-        def __init__(self, count: int) -> None:
-            super().__init__()
-            self.count = count
-
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name for it
         super().__init__(id=id)
         self.index = LineIndex()
@@ -69,12 +54,13 @@ class Transcript(ScrollView, can_focus=True):
 
     # --- what is shown --------------------------------------------------------------------------------------------
 
-    def add(self, block: Block) -> None:
-        """Adds a block at the end."""
+    def add(self, block: Block, before: Block | None = None) -> None:
+        """Adds a block, at the end or before another one."""
         if isinstance(block, Reply):
             block.show(self.show_rejected)
-        self.index.append(block)
-        self._grew()
+        looked_at = self._looked_at()
+        self.index.insert(block, before)
+        self._moved(looked_at)
 
     def flush(self, block: Block) -> None:
         """Shows what was added to a block."""
@@ -92,7 +78,19 @@ class Transcript(ScrollView, can_focus=True):
 
     def remove_block(self, block: Block) -> None:
         """Takes a block out."""
+        looked_at = self._looked_at()
+        if looked_at is block:
+            self.close_cursor()
         self.index.remove(block)
+        self._moved(looked_at)
+
+    def _looked_at(self) -> Block | None:
+        return None if self.cursor is None else self.index.blocks[self.cursor.block]
+
+    def _moved(self, looked_at: Block | None) -> None:
+        """Blocks have other numbers now; the cursor stays on its token."""
+        if self.cursor is not None and looked_at is not None:
+            self.cursor = TokenCursor(self.index.blocks.index(looked_at), self.cursor.token)
         self.refresh()
         self._grew()
 
@@ -166,7 +164,7 @@ class Transcript(ScrollView, can_focus=True):
         height = self.index.height
         if self.following:
             self._seen = height
-        self.post_message(self.NewLines(max(0, height - self._seen)))
+        self.post_message(NewLines(max(0, height - self._seen)))
 
     def _keeping_place(self, change: Callable[[], None]) -> None:
         """Changes how lines are made, without moving what is being read."""
@@ -300,7 +298,7 @@ class Transcript(ScrollView, can_focus=True):
                 self.refresh_lines(lines[0], len(lines))
         self.cursor = cursor
         if cursor is None:
-            self.post_message(self.CursorMoved(None, -1))
+            self.post_message(CursorMoved(None, -1))
             return
         lines = cursor.lines(self.index)
         top, height = self.scroll_offset.y, self.size.height
@@ -308,4 +306,4 @@ class Transcript(ScrollView, can_focus=True):
             self.scroll_to(y=lines[0] - height // 2, animate=False, immediate=True)
         reply = self.index.blocks[cursor.block]
         assert isinstance(reply, Reply)
-        self.post_message(self.CursorMoved(reply, cursor.token))
+        self.post_message(CursorMoved(reply, cursor.token))
