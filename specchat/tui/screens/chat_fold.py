@@ -82,8 +82,9 @@ class ChatFold:
     def _take(self, occurrence: Occurrence) -> None:
         match occurrence:
             case PairLoaded(loaded):
-                self.why = ""
-                self.stats = ReplyStats()  # another pair, or set up in another way: its plain speed is not known
+                if not self._chat.is_replying:  # else it is a draft that was left out until now
+                    self.why = ""
+                    self.stats = ReplyStats()  # another pair, or another set-up: its plain speed is not known
                 if self._opening.files is not None:
                     self._chat.kept.set_pair(self._opening.files, loaded.build)
                 for note in loaded.notes:
