@@ -38,6 +38,13 @@ _SHORT_MEMORY = 16.0
 """The same for what depends on the text more than on the pair: it changes from sentence to sentence."""
 _STALE = 0.97
 """What a round without the draft model leaves of what is remembered of its text."""
+_TRUST_MEMORY = 25.0
+"""Over how many judged tokens what was kept is compared with what was expected."""
+_LEAST_TRUST_WEIGHT = 2.0
+_TRUSTED = 0.1
+"""A difference of so much between kept and expected is taken for chance."""
+_MOST_TRUST = 1.5
+_ALMOST_SURE = 0.999
 
 
 def margin(q: Distribution, logits: NDArray[np.float32] | None = None) -> float:
@@ -86,33 +93,33 @@ class Acceptance:
         self._first = _Rates(_FIRST)
         self._later = _Rates([0.88])
         self._judged = _Rates([0.0], weight=0.0)
+        self._kept = self._expected = _TRUST_MEMORY / 2
 
     def before_draw(self, sureness: float, largest: float) -> float:
         """Of the token that is about to be drawn: by the draft's margin and the largest probability of its q."""
-        case = bisect_right(_EDGES, sureness)
-        return largest * self._likeliest.rates[case] + (1 - largest) * self._other.rates[case]
+        return self._trusted(self._chance(sureness, largest))
 
     def after_draw(self, sureness: float, is_likeliest: bool) -> float:
         """Of a token that was drawn: by the margin, and whether it is the draft's most likely token."""
-        return (self._likeliest if is_likeliest else self._other).rates[bisect_right(_EDGES, sureness)]
+        return self._trusted((self._likeliest if is_likeliest else self._other).rates[bisect_right(_EDGES, sureness)])
 
     def next(self, sureness: float) -> float:
         """Of the token after one that was drawn where the margin was this one."""
-        return self._next.rates[bisect_right(_EDGES, sureness)]
+        return self._trusted(self._next.rates[bisect_right(_EDGES, sureness)])
 
     def first(self, ending: Ending) -> float:
         """Of a round's first token, by the ending of the round before."""
-        return self._first.rates[get_args(Ending).index(ending)]
+        return self._trusted(self._first.rates[get_args(Ending).index(ending)])
 
     @property
     def later(self) -> float:
         """Of tokens further on, of which nothing is known yet."""
-        return self._later.rates[0]
+        return self._trusted(self._later.rates[0])
 
     @property
     def by_position(self) -> tuple[float, float]:
         """The usual chance of a round's first token, and of one further on."""
-        return sum(self._first.rates) / len(self._first.rates), self.later
+        return self._trusted(sum(self._first.rates) / len(self._first.rates)), self.later
 
     @property
     def recent(self) -> float | None:
@@ -121,26 +128,48 @@ class Acceptance:
 
     def observe_draw(self, sureness: float, is_likeliest: bool, kept: bool) -> None:
         """A drawn token was judged."""
-        (self._likeliest if is_likeliest else self._other).observe(bisect_right(_EDGES, sureness), kept)
+        rates, case = self._likeliest if is_likeliest else self._other, bisect_right(_EDGES, sureness)
+        keep = 1 - 1 / _TRUST_MEMORY
+        self._kept = keep * self._kept + kept
+        self._expected = keep * self._expected + rates.rates[case]
+        rates.observe(case, kept)
         self._judged.observe(0, kept, _SHORT_MEMORY)
 
-    def observe_next(self, sureness: float, chance: float) -> None:
-        """After a token drawn at this margin, the draft was asked once more: the chance of what it would draw."""
-        self._next.observe(bisect_right(_EDGES, sureness), chance)
+    def observe_next(self, before: float, sureness: float, largest: float) -> None:
+        """After a token drawn at the margin ``before``, the draft is as sure as this of the following one."""
+        chance = self._chance(sureness, largest)
+        self._next.observe(bisect_right(_EDGES, before), chance)
         self._later.observe(0, chance, _SHORT_MEMORY)
 
-    def observe_first(self, ending: Ending, chance: float) -> None:
-        """After a round that ended so, the chance of the first token of this one."""
-        self._first.observe(get_args(Ending).index(ending), chance, _SHORT_MEMORY)
+    def observe_first(self, ending: Ending, sureness: float, largest: float) -> None:
+        """After a round that ended so, the draft is as sure as this of the first token."""
+        self._first.observe(get_args(Ending).index(ending), self._chance(sureness, largest), _SHORT_MEMORY)
 
     def grow_stale(self) -> None:
         """A round without the draft model: what it does by now is a little less known."""
         for rates in (self._first, self._later):
             rates.weights = [max(1.0, weight * _STALE) for weight in rates.weights]
+        if self._expected > _LEAST_TRUST_WEIGHT:
+            self._kept, self._expected = self._kept * _STALE, self._expected * _STALE
+
+    def _chance(self, sureness: float, largest: float) -> float:
+        case = bisect_right(_EDGES, sureness)
+        return largest * self._likeliest.rates[case] + (1 - largest) * self._other.rates[case]
+
+    def _trusted(self, chance: float) -> float:
+        """The chance as it turns out lately: a text may be one on which being sure means little."""
+        trust = self._kept / self._expected
+        if trust < 1 - _TRUSTED:
+            return chance * trust / (1 - _TRUSTED)
+        if trust > 1 + _TRUSTED:
+            return min(_ALMOST_SURE, chance * min(_MOST_TRUST, trust) / (1 + _TRUSTED))
+        return chance
 
     def to_dict(self) -> dict[str, Any]:
         """What was learned, as JSON values."""
-        return {name: rates.to_dict() for name, rates in self._all().items()}
+        return {name: rates.to_dict() for name, rates in self._all().items()} | {
+            "trust": [round(self._kept, 2), round(self._expected, 2)]
+        }
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Takes over what `to_dict` wrote.
@@ -151,6 +180,10 @@ class Acceptance:
         try:
             for name, rates in self._all().items():
                 rates.restore(data[name])
+            kept, expected = map(float, data["trust"])
+            if not 0 <= kept < math.inf or not 0 < expected < math.inf:
+                raise ValueError(f"trust of {kept} ÷ {expected}")
+            self._kept, self._expected = kept, expected
         except (KeyError, TypeError, ValueError) as problem:
             raise ValueError(f"not what was learned of a draft: {problem!r}") from problem
 

@@ -26,15 +26,17 @@ from specchat.core.drafting_state import DraftingState
 from specchat.core.experience import Experience
 from specchat.core.sampling import Distribution
 
-_RATE_MEMORY = 12
+_RATE_MEMORY = 24
 """The rate is that of about so many rounds: text changes from passage to passage."""
+_MODESTY = 0.85
+"""So much of it is taken: a lucky stretch raises it above what lasts, and rounds would end too early for it."""
 _HORIZON = 40
 """Reading what the draft model missed must pay within so many rounds."""
 _HOPE = 0.85
 """What a trial of a draft model that seemed not to pay hopes for: the chance of each token."""
 _FIRST_INTERVAL = 8
-_LARGEST_INTERVAL = 1024
-"""Rounds between trials: twice as many after each that changed nothing."""
+_LARGEST_INTERVAL = 128
+"""Rounds between trials: twice as many after each in vain. One whose tokens were kept is followed by another at once."""
 _TRIAL_SHARE, _MOST_FOR_TRIALS = 0.006, 4.0
 """Trials may cost this share of the time, and so many plain steps at once."""
 _BET_SHARE, _MOST_FOR_BETS, _BETS_OF_A_REPLY = 0.006, 6.0, 1.5
@@ -86,7 +88,8 @@ class AdaptiveLength:
     @property
     def rate(self) -> float:
         """λ: tokens a second of the last rounds, at what rounds cost by now; never below plain decoding."""
-        return max(1 / self.experience.plain, self._tokens / self._seconds if self._seconds > 0 else 0.0)
+        lately = _MODESTY * self._tokens / self._seconds if self._seconds > 0 else 0.0
+        return max(1 / self.experience.plain, lately)
 
     def _rate_here(self, attainable: Iterable[float]) -> float:
         """λ where the best that a whole round can attain is this: plain decoding is no better for a rate out of reach.
@@ -127,11 +130,13 @@ class AdaptiveLength:
         draw = _Draw(margin(q, logits), float(q.probs.max()))
         chance = acceptance.before_draw(draw.margin, draw.largest)
         if self._draws:
-            acceptance.observe_next(self._draws[-1].margin, chance)
+            acceptance.observe_next(self._draws[-1].margin, draw.margin, draw.largest)
         else:
-            acceptance.observe_first(self._ending, chance)
+            acceptance.observe_first(self._ending, draw.margin, draw.largest)
         self._draws.append(draw)
-        return num_drawn < self.floor or self._is_worth_it(num_drawn, (chance, acceptance.next(draw.margin)), 0.0)
+        if num_drawn < self.floor or (self._is_trial and num_drawn == 0):  # a trial is to find out
+            return True
+        return self._is_worth_it(num_drawn, (chance, acceptance.next(draw.margin)), 0.0)
 
     def go_on(self, num_drawn: int, probability: float) -> bool:
         """Whether asking the draft for another token is worth the step (see `DraftLength.go_on`)."""
@@ -182,7 +187,10 @@ class AdaptiveLength:
         self._bets.earn(steps)
         if asked_model and self._is_trial:
             self._trials.add(min(0.0, tokens - steps))
-            experience.interval = min(_LARGEST_INTERVAL, 2 * experience.interval)
+            if 0 < outcome.num_drafted == outcome.num_accepted:  # what it had to read is paid for: try once more
+                experience.waited = experience.interval
+            else:
+                experience.interval = min(_LARGEST_INTERVAL, 2 * experience.interval)
         elif outcome.num_drafted and not asked_model:
             self._bets.add(tokens - steps)
         if self._asked is not None and self.floor == 0:

@@ -189,14 +189,29 @@ class DeviceList:
 
 
 @dataclass(frozen=True, slots=True)
+class Prediction:
+    """How much faster than plain decoding a drafter is predicted to be with γ fixed; "none" and 0 are plain decoding."""
+
+    drafter: str
+    num_draft_tokens: int
+    speedup: float
+
+
+@dataclass(frozen=True, slots=True)
 class Calibration:
-    """Answer to `Calibrate`. ``pass_seconds[n]`` is the median time of a target pass of n tokens."""
+    """Answer to `Calibrate`. ``pass_seconds[n]`` is the median time of a target pass of n tokens.
+
+    ``predictions`` are for every drafter at hand and every γ whose pass was measured, on the built-in prompts;
+    ``recommended`` is the best of them, or plain decoding.
+    """
 
     pass_seconds: dict[int, float]
     draft_step_seconds: float | None
     draft_catch_up_seconds: float | None
     acceptance_by_position: tuple[float, ...]
     plain_tokens_per_second: float
+    predictions: tuple[Prediction, ...] = ()
+    recommended: Prediction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,27 @@
-"""The answer to `Calibrate`: what the loaded pair costs and how much of its drafts is kept."""
+"""The answer to `Calibrate`: what the loaded pair costs, how much of its drafts is kept, and what that comes to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from specchat.backends.base import Interrupted, bring_to
-from specchat.core.draft_length import FixedLength
+from specchat.core.adaptive_length import AdaptiveLength
 from specchat.core.events import Finished, PlainSpeed, Round
-from specchat.core.sampling import SamplingParams
+from specchat.core.sampling_params import SamplingParams
 from specchat.core.settings import ChatMessage
 from specchat.core.stats import RoundTotals
+from specchat.core.theory import RoundCosts
 from specchat.core.verification import rule_named
-from specchat.decoding.calibrate import measure_draft_costs, measure_pass_seconds
+from specchat.decoding.calibrate import DraftCosts, measure_draft_costs, measure_pass_seconds
 from specchat.decoding.decoder import generate
 from specchat.decoding.prompt import render_prompt
 from specchat.decoding.rounds import RoundPlan
-from specchat.engine.interface import Calibration, Progress
+from specchat.engine.interface import Calibration, Prediction, Progress
 from specchat.engine.pair import LoadedPair
+from specchat.engine.predictions import predict_free, predict_model, recommend
 from specchat.errors import DecodeError
 
 PROMPTS = (
@@ -28,8 +31,18 @@ PROMPTS = (
     "List ten European capitals with their countries.",
 )
 _NUM_DRAFT_TOKENS = 4
-_QUICK_SIZES = (1, 2, 3, 4, 5, 6, 8)
-_ALL_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32)
+_QUICK_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17)
+_ALL_SIZES = (*range(1, 18), 24, 32)
+
+
+@dataclass(slots=True)
+class _Replies:
+    """What short replies to the built-in prompts showed."""
+
+    plain_speed: float | None = None
+    totals: RoundTotals = field(default_factory=RoundTotals)
+    texts: list[tuple[Sequence[int], list[int]]] = field(default_factory=list)
+    """Prompts and replies, as tokens."""
 
 
 def calibrate(
@@ -41,7 +54,8 @@ def calibrate(
 ) -> Calibration:
     """Measures the cost of passes by size, the draft's step, and acceptance by position over a few short replies.
 
-    The caches hold afterwards what they held before. ``quick`` takes fewer sizes, repetitions and replies.
+    The caches hold afterwards what they held before. The pair's experience takes over what was measured. ``quick``
+    takes fewer sizes, repetitions and replies.
 
     Raises:
         Interrupted: ``should_stop()`` was true.
@@ -57,21 +71,29 @@ def calibrate(
         seconds = measure_pass_seconds(
             target, _QUICK_SIZES if quick else _ALL_SIZES, filler, repetitions=repetitions, should_stop=should_stop
         )
+        pair.experience.target.learn(seconds)
         costs = None
         if pair.draft is not None:
             on_progress(Progress("measuring the draft's steps", 0.3))
             costs = measure_draft_costs(pair.draft, filler, repetitions=repetitions, should_stop=should_stop)
+            step = costs.step_seconds
+            pair.experience.draft.learn({1: step, 2: step + max(0.0, costs.catch_up_seconds)})
         prompts, length = (PROMPTS[:2], 32) if quick else (PROMPTS, 96)
-        speed, acceptance = _short_replies(pair, prompts, length, on_progress, should_stop)
+        replies = _short_replies(pair, prompts, length, on_progress, should_stop)
     finally:
         for model, tokens in zip(models, held, strict=True):
             bring_to(model, 0, tokens)
+    if replies.plain_speed is None:
+        raise DecodeError("The context has no room for measuring.", "Load the pair with a larger context.")
+    predictions = tuple(_predictions(pair, replies, seconds, costs))
     return Calibration(
         pass_seconds=seconds,
         draft_step_seconds=None if costs is None else costs.step_seconds,
         draft_catch_up_seconds=None if costs is None else costs.catch_up_seconds,
-        acceptance_by_position=acceptance,
-        plain_tokens_per_second=speed,
+        acceptance_by_position=replies.totals.acceptance_by_position,
+        plain_tokens_per_second=replies.plain_speed,
+        predictions=predictions,
+        recommended=recommend(predictions),
     )
 
 
@@ -81,33 +103,44 @@ def _short_replies(
     max_tokens: int,
     on_progress: Callable[[Progress], None],
     should_stop: Callable[[], bool],
-) -> tuple[float, tuple[float, ...]]:
-    """The plain speed, and the share of drafted tokens that was kept at each position, over replies to ``prompts``."""
-    totals = RoundTotals()
-    speed: float | None = None
-    plan = RoundPlan(
-        SamplingParams(), pair.drafters.get("draft"), FixedLength(_NUM_DRAFT_TOKENS), rule_named("token")
-    )  # fmt: skip
+) -> _Replies:
+    """Writes replies to ``prompts``, drafting in every round where there is a draft model."""
+    found = _Replies()
+    length = AdaptiveLength(pair.experience, floor=_NUM_DRAFT_TOKENS, most=_NUM_DRAFT_TOKENS)
+    plan = RoundPlan(SamplingParams(), pair.drafters.get("draft"), length, rule_named("token"))
     for i, text in enumerate(prompts):
         on_progress(Progress("measuring acceptance", 0.4 + 0.6 * i / len(prompts)))
         prompt = render_prompt(pair.target.vocabulary, (ChatMessage("user", text),))
+        reply: list[int] = []
         events = generate(
             pair.target,
             prompt.tokens,
             plan,
             np.random.default_rng(i),
-            max_tokens=max_tokens if plan.drafter is not None else 1,
+            max_tokens=max_tokens,
             stop=prompt.stop,
-            measure_plain=speed is None,
+            measure_plain=found.plain_speed is None,
             should_stop=should_stop,
         )
         for event in events:
             if isinstance(event, PlainSpeed):
-                speed = event.tokens_per_second
+                found.plain_speed = event.tokens_per_second
             elif isinstance(event, Round):
-                totals.add(event)
+                found.totals.add(event)
+                reply += [token.id for token in event.committed]
             elif isinstance(event, Finished) and event.reason == "interrupted":
                 raise Interrupted
-    if speed is None:
-        raise DecodeError("The context has no room for measuring.", "Load the pair with a larger context.")
-    return speed, totals.acceptance_by_position
+        found.texts.append((prompt.tokens, reply))
+    return found
+
+
+def _predictions(
+    pair: LoadedPair, replies: _Replies, seconds: dict[int, float], draft: DraftCosts | None
+) -> Iterator[Prediction]:
+    lengths = [size - 1 for size in seconds if size > 1]
+    acceptance = replies.totals.acceptance_by_position
+    if draft is not None and acceptance:
+        costs = RoundCosts.from_seconds(seconds, draft.step_seconds, draft.catch_up_seconds)
+        yield from predict_model(acceptance, costs, lengths)
+    if "ngram" in pair.drafters:
+        yield from predict_free(pair.drafters["ngram"], replies.texts, RoundCosts.from_seconds(seconds), lengths)

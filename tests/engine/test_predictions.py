@@ -1,0 +1,51 @@
+"""What a calibration comes to: predictions by hand, and what is recommended."""
+
+import pytest
+
+from specchat.backends.ngram import NgramDrafter
+from specchat.core.theory import RoundCosts
+from specchat.engine.interface import Prediction
+from specchat.engine.predictions import predict_free, predict_model, recommend
+
+FLAT = RoundCosts(dict.fromkeys(range(1, 18), 1.0))
+
+
+def ngram() -> NgramDrafter:
+    return NgramDrafter(lambda token: False)
+
+
+def test_the_draft_model_at_each_length() -> None:
+    costs = RoundCosts(dict.fromkeys(range(1, 18), 1.0), draft_step=0.25)
+    found = predict_model([0.5, 0.5], costs, [1, 2])
+    assert [(each.drafter, each.num_draft_tokens) for each in found] == [("draft", 1), ("draft", 2)]
+    assert [each.speedup for each in found] == pytest.approx([1.5 / 1.25, 1.75 / 1.5])
+
+
+def test_what_repeats_itself_takes_fewer_passes() -> None:
+    """Eight tokens that are all in the prompt: the first three rounds find no match of three, then one finds five."""
+    prompt = [1, 2, 3, 4, 5, 6, 7, 8, 0]
+    reply = [1, 2, 3, 4, 5, 6, 7, 8]
+    [two, seven] = predict_free(ngram(), [(prompt, reply)], FLAT, [2, 7])
+    assert two == Prediction("ngram", 2, pytest.approx(8 / (3 + 2)))
+    assert seven == Prediction("ngram", 7, pytest.approx(8 / (3 + 1)))
+
+
+def test_a_proposal_that_is_wrong_costs_its_pass() -> None:
+    dear = RoundCosts({size: float(size) for size in range(1, 10)})
+    prompt, reply = [1, 2, 3, 4, 5, 6, 7, 8, 0], [1, 2, 3, 9, 9]
+    [found] = predict_free(ngram(), [(prompt, reply)], dear, [4])
+    assert found.speedup == pytest.approx(5 / (1 + 1 + 1 + 2 + 1)), "one token more in the pass before the last"
+
+
+def test_what_does_not_repeat_itself_is_as_fast_as_plain() -> None:
+    [found] = predict_free(ngram(), [([1, 2, 3], [4, 5, 6, 7])], FLAT, [4])
+    assert found.speedup == 1.0
+    assert predict_free(ngram(), [], FLAT, [4])[0].speedup == 1.0
+
+
+def test_the_fastest_is_recommended_if_it_gains_enough() -> None:
+    plain = Prediction("none", 0, 1.0)
+    assert recommend([]) == plain
+    assert recommend([Prediction("draft", 1, 0.7), Prediction("ngram", 4, 1.02)]) == plain
+    best = Prediction("draft", 3, 1.4)
+    assert recommend([Prediction("draft", 1, 1.2), best, Prediction("ngram", 4, 1.1)]) == best
