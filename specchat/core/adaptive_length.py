@@ -36,7 +36,7 @@ _HOPE = 0.85
 """What a trial of a draft model that seemed not to pay hopes for: the chance of each token."""
 _FIRST_INTERVAL = 8
 _LARGEST_INTERVAL = 128
-"""Rounds between trials: twice as many after each in vain. One whose tokens were kept is followed by another at once."""
+"""Rounds between trials: twice as many after each in vain; one whose tokens were kept is followed by another."""
 _TRIAL_SHARE, _MOST_FOR_TRIALS = 0.006, 4.0
 """Trials may cost this share of the time, and so many plain steps at once."""
 _BET_SHARE, _MOST_FOR_BETS, _BETS_OF_A_REPLY = 0.006, 6.0, 1.5

@@ -190,7 +190,7 @@ class DeviceList:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """How much faster than plain decoding a drafter is predicted to be with γ fixed; "none" and 0 are plain decoding."""
+    """How much faster than plain decoding a drafter should be with γ fixed; "none" and 0 stand for plain decoding."""
 
     drafter: str
     num_draft_tokens: int
