@@ -113,8 +113,8 @@ class SpecchatApp(App[None]):
         screen = self.screen
         if isinstance(screen, ChatScreen):
             screen.interrupt()
-        else:
-            self.exit()
+        elif len(self.screen_stack) > 1:
+            screen.dismiss()
 
     def on_unmount(self) -> None:
         """Ends the engine with the screen; what it had still to say is recorded before."""

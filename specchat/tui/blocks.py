@@ -166,6 +166,11 @@ class Reply(Block):
         tokens = self.rounds[place.round].drafted if place.rejected else self.rounds[place.round].committed
         return tokens[place.place]
 
+    def first_token(self, played: Round) -> int | None:
+        """The first token of one of its rounds that is shown; None where there is none."""
+        number = next((n for n, each in enumerate(self.rounds) if each is played), None)
+        return next((i for i, place in enumerate(self.tokens) if place.round == number and self.is_visible(i)), None)
+
     def is_visible(self, index: int) -> bool:
         """Whether that token is among those that are shown."""
         return self.show_rejected or not self.tokens[index].rejected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.message import Message
 
+from specchat.core.events import Round
 from specchat.tui.blocks import Reply
 
 
@@ -22,6 +23,14 @@ class NewLines(Message):
     def __init__(self, count: int) -> None:
         super().__init__()
         self.count = count
+
+
+class RoundClicked(Message):
+    """A round is to be looked at."""
+
+    def __init__(self, played: Round) -> None:
+        super().__init__()
+        self.played = played
 
 
 class Sent(Message):

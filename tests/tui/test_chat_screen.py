@@ -245,6 +245,23 @@ async def test_ctrl_c_copies_a_selection_and_does_not_quit():
         assert not app._exit
 
 
+async def test_ctrl_c_closes_a_dialog_and_does_not_quit():
+    async with running() as (app, pilot):
+        await pilot.press("f1")
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert len(app.screen_stack) == 1
+        assert not app._exit
+
+
+async def test_an_editor_that_cannot_be_opened_is_told():
+    async with running() as (app, pilot):
+        await pilot.press(*"hi", "ctrl+g")
+        await pilot.pause()
+        assert "The editor did not open" in screen_text(app)
+        assert app.screen.prompt.text == "hi"
+
+
 async def test_ctrl_q_quits_and_closes_the_engine():
     async with running() as (app, pilot):
         await pilot.press("ctrl+q")

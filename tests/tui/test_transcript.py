@@ -87,6 +87,14 @@ async def test_a_click_looks_at_a_token_and_a_drag_does_not():
         assert '" because"' in screen_text(app)
 
 
+async def test_a_click_on_a_round_leads_to_its_tokens():
+    async with running(ScriptedEngine([sky_reply()])) as (app, pilot):
+        await say(pilot, "why?")
+        await pilot.click("#rounds", offset=(2 + 2 * 3, 2))
+        await pilot.pause()
+        assert '" air"   round 4, position 1' in screen_text(app)
+
+
 async def test_the_cursor_stays_on_its_token_when_blocks_come_and_go():
     async with running(ScriptedEngine([sky_reply()])) as (app, pilot):
         await say(pilot, "why?")

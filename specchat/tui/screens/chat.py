@@ -20,7 +20,7 @@ from specchat.errors import SpecchatError
 from specchat.tui.clipboard import copy_with_program
 from specchat.tui.commands import Command, is_command
 from specchat.tui.live_chat import LiveChat
-from specchat.tui.messages import CursorMoved, EditorFailed, Sent
+from specchat.tui.messages import CursorMoved, EditorFailed, RoundClicked, Sent
 from specchat.tui.occurrences import Wrote
 from specchat.tui.pair_opening import PairOpening
 from specchat.tui.pair_shelf import PairShelf
@@ -89,6 +89,10 @@ class ChatScreen(Screen[None]):
         if not self._still:
             self.set_interval(_FRAME, self.pump)
         self.call_after_refresh(self._open_first_pair)
+
+    def on_unmount(self) -> None:
+        """Nothing is fetched for a screen that is gone."""
+        self.opening.cancel()
 
     # --- pairs ----------------------------------------------------------------------------------------------------
 
@@ -238,6 +242,10 @@ class ChatScreen(Screen[None]):
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
         self.query_one(Inspector).show(event.reply, event.token)
+
+    @on(RoundClicked)
+    def _round_clicked(self, event: RoundClicked) -> None:
+        self.pane.transcript.look_at_round(event.played)
 
     def action_next_mode(self) -> None:
         """Goes from watch to fast to exact."""

@@ -30,7 +30,7 @@ _KEYS: tuple[tuple[str, str], ...] = (
     ("Ctrl+Q", "quit"),
 )
 _CHAT_KEYS: tuple[tuple[str, str], ...] = (
-    ("← → ↑ ↓", "look at a token; a click does it, too"),
+    ("← → ↑ ↓", "look at a token; so does a click on it, or on its round"),
     ("r", "show or hide rejected tokens"),
     ("v", "reading view: the chat as formatted text"),
     ("y", "copy the last answer"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual import events
 from textual.content import Content
 from textual.widget import Widget
 
 from specchat.core.events import Fate, Round
 from specchat.core.fate_style import FATE_STYLES
+from specchat.tui.messages import RoundClicked
 
 _FEWEST_ROWS = 4
 _MOST_ROWS = 9
@@ -35,11 +37,20 @@ class RoundsView(Widget):
         self.styles.height = min(rows, _MOST_ROWS) + 2
         self.refresh()
 
+    def on_click(self, event: events.Click) -> None:
+        """A column leads to its round."""
+        offset, rounds = event.get_content_offset(self), self._visible
+        if offset is not None and offset.x // 2 < len(rounds):
+            self.post_message(RoundClicked(rounds[offset.x // 2]))
+
+    @property
+    def _visible(self) -> tuple[Round, ...]:
+        """The last rounds, as many as there is room for."""
+        return self._rounds[-max(1, (self.size.width - _LABEL) // 2) :]
+
     def render(self) -> Content:
         """Rows from the target's own token at the top down to position 1."""
-        height, width = self.size.height, self.size.width
-        count = max(1, (width - _LABEL) // 2)
-        rounds = self._rounds[-count:]
+        height, rounds = self.size.height, self._visible
         positions = max([_FEWEST_ROWS, *(len(played.drafted) for played in rounds)])
         rows = [self._row(rounds, None, "own token")]
         first = min(positions, max(1, height - 1))

@@ -18,7 +18,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from specchat.core.events import Fate
+from specchat.core.events import Fate, Round
 from specchat.tui.blocks import Block, Reply
 from specchat.tui.line_index import LineIndex
 from specchat.tui.messages import CursorMoved, NewLines
@@ -269,6 +269,12 @@ class Transcript(ScrollView, can_focus=True):
     def look_at(self, reply: Reply, token: int) -> None:
         """Looks at a token of a reply."""
         self._move_cursor(TokenCursor(self.index.blocks.index(reply), token))
+
+    def look_at_round(self, played: Round) -> None:
+        """Looks at the first token of a round."""
+        for block in self.index.blocks:
+            if isinstance(block, Reply) and (token := block.first_token(played)) is not None:
+                self.look_at(block, token)
 
     def close_cursor(self) -> None:
         """No token is being looked at any longer."""
