@@ -58,13 +58,15 @@ class Placement:
         n_ctx: tokens of context, for both models.
         target: what the target takes, and how many of its layers are on GPUs.
         draft: the same of the draft; None where there is none or it is left out.
-        fits: whether what stays in RAM fits there.
+        in_ram: bytes that must stay in RAM, with those on a GPU that is part of it.
+        fits: whether they do.
         notes: sentences that a person should see: what had to be decided or given up.
     """
 
     n_ctx: int
     target: ModelMemory
     draft: ModelMemory | None
+    in_ram: int
     fits: bool
     notes: tuple[str, ...] = ()
 
@@ -230,9 +232,7 @@ class _Placing:
         on_gpu = 0
         if self._draft is not None and self._draft_gpus:
             on_gpu = layers if self._wish.draft_shares_weights else (self._draft.n_layers or 0) + 1
-        return Placement(
-            n_ctx, self._target_at(n_ctx, layers), self._draft_at(n_ctx, on_gpu), True, self._about_context(n_ctx)
-        )
+        return self._placed(n_ctx, layers, on_gpu)
 
     def _draft_fits(self, placed: Placement) -> bool:
         """Whether there is no draft, or GPUs have room for all of it beside the target."""
@@ -268,10 +268,7 @@ class _Placing:
         return replace(placed, draft=None, notes=tuple(notes))
 
     def _on_cpu(self) -> Placement:
-        placed = []
-        for n_ctx in self._contexts(SMALLEST_CONTEXT):
-            target, draft = self._target_at(n_ctx, 0), self._draft_at(n_ctx, 0)
-            placed.append(self._checked(Placement(n_ctx, target, draft, True, self._about_context(n_ctx))))
+        placed = [self._checked(self._placed(n_ctx, 0, 0)) for n_ctx in self._contexts(SMALLEST_CONTEXT)]
         return next((each for each in placed if each.fits), placed[0])
 
     def _target_at(self, n_ctx: int, gpu_layers: int) -> ModelMemory:
@@ -292,10 +289,14 @@ class _Placing:
             has_own_weights=not self._wish.draft_shares_weights,
         )
 
+    def _placed(self, n_ctx: int, layers: int, draft_layers: int) -> Placement:
+        target, draft = self._target_at(n_ctx, layers), self._draft_at(n_ctx, draft_layers)
+        return Placement(n_ctx, target, draft, 0, True, self._about_context(n_ctx))
+
     def _checked(self, placed: Placement) -> Placement:
         shared = placed.gpu.needed if any(shares_ram(gpu) for gpu in self._gpus) else 0
-        fits = self._ram is None or placed.cpu.needed + shared <= self._ram
-        return replace(placed, fits=fits)
+        in_ram = placed.cpu.needed + shared
+        return replace(placed, in_ram=in_ram, fits=self._ram is None or in_ram <= self._ram)
 
     def _about_context(self, n_ctx: int) -> tuple[str, ...]:
         if n_ctx == self._wanted:

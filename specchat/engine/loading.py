@@ -176,7 +176,7 @@ class _Loading:
         )
         self._notes += placement.notes
         if not placement.fits:
-            need = f"{placement.cpu.needed / 2**30:.1f} GiB"
+            need = f"{placement.in_ram / 2**30:.1f} GiB"
             self._notes.append(f"The pair needs {need} of memory, more than is free: it may be slow, or be ended.")
         return placement
 

@@ -173,7 +173,7 @@ def _devices(placed: Placement, devices: Sequence[DeviceMemory]) -> Iterator[Dev
     if needed and free:
         yield from (DeviceUse(gpu.name, needed * gpu.free // free, gpu.free) for gpu in gpus)
     for cpu in (device for device in devices if device.kind == "cpu"):
-        yield DeviceUse("RAM", placed.cpu.needed, cpu.free)
+        yield DeviceUse("RAM", placed.in_ram, cpu.free)
 
 
 def _advice(
@@ -201,7 +201,7 @@ def _advice(
     if verdict == "does not fit":
         room = size_text(ram_room(machine.devices) or 0)
         yield (
-            f"It needs {size_text(placed.cpu.needed)} of RAM, and {room} can be used: close what else takes memory, or"
+            f"It needs {size_text(placed.in_ram)} of RAM, and {room} can be used: close what else takes memory, or"
             " choose a smaller model or quantisation."
         )
     elif placed.target.gpu_layers <= (target.n_layers or 0):

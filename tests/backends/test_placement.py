@@ -145,7 +145,8 @@ def test_what_lies_on_a_built_in_gpu_lies_in_ram(target, draft):
     built_in = Device("Vulkan0", "igpu", 64 * GIB)
     placed = place(target, draft, [CPU, built_in])
     assert placed.target.gpu_layers == 7
-    enough = int((placed.cpu.needed + placed.gpu.needed) / 0.95) + 2
+    assert placed.in_ram == placed.cpu.needed + placed.gpu.needed
+    enough = int(placed.in_ram / 0.95) + 2
     assert place(target, draft, [replace(CPU, free=enough), built_in]).fits
     assert not place(target, draft, [replace(CPU, free=enough // 2), built_in]).fits
     assert place(target, draft, [replace(CPU, free=enough // 2), gpu(64 * GIB)]).fits
