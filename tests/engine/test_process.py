@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from specchat.engine import process
 from specchat.engine.codec import decode_message, encode_command
 from specchat.engine.interface import Failed, Inspect, Load, Loaded, LoadProgress, ReplyEvent, Set, Stop
 from specchat.engine.pair import LoadedPair, OnProgress
@@ -326,3 +327,21 @@ def load_and_abort(command: Load, on_progress: OnProgress) -> LoadedPair:
     assert abort is not None
     abort(b"ggml-cuda.cu", 87, b"CUDA error")
     return pair
+
+
+def test_threads_of_a_busy_machine_do_not_spin_for_long(monkeypatch):
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    assert process._environment()["GOMP_SPINCOUNT"] == "10000"
+    assert process._environment()["GGML_NO_BACKTRACE"] == "1"
+
+
+@pytest.mark.parametrize(("name", "value"), [("OMP_WAIT_POLICY", "active"), ("GOMP_SPINCOUNT", "7")])
+def test_what_a_person_set_for_openmp_stays(monkeypatch, name, value):
+    for each in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(each, raising=False)
+    monkeypatch.setenv(name, value)
+    environment = process._environment()
+    assert {each: environment[each] for each in environment if each in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")} == {
+        name: value
+    }
