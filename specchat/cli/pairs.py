@@ -6,24 +6,21 @@ import argparse
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from specchat.cli.choices import Choices, World, look_around
+from specchat.cli.choices import Choices, look_around
 from specchat.cli.devices import ask_devices
 from specchat.cli.terminal import say, write_text
 from specchat.config import State
 from specchat.core.safe_text import safe_json, safe_text
 from specchat.engine.interface import DeviceList
-from specchat.pairs.catalog import Catalog
 from specchat.pairs.fetching import size_text
-from specchat.pairs.found import FoundModel, LeftOut, find_models
-from specchat.pairs.measured import Measured, summarise
+from specchat.pairs.found import LeftOut
+from specchat.pairs.library import other_models
+from specchat.pairs.measured import Measured, latest
 from specchat.pairs.memory import Machine
-from specchat.pairs.places import known_places
 from specchat.pairs.row_text import fit_text, measured_text, row_json, where
 from specchat.pairs.rows import ModelState, PairRow, recommend, sorted_rows
 from specchat.pairs.shelf import examine, glance
-from specchat.pairs.store import locate
 from specchat.pairs.suggestions import suggest_pairs
 
 _COLUMNS = ("", "pair", "target", "draft", "", "memory", "vocabulary", "measured here", "licence")
@@ -35,24 +32,24 @@ def pairs(options: argparse.Namespace) -> int:
     choices = Choices(options, world)
     devices = _devices()
     machine = None if devices is None else Machine(devices.devices, devices.system_info)
-    found, left_out = _found(world)
-    glances = [glance(pair, world.paths.models) for pair in (*world.catalog.all_pairs(), *suggest_pairs(found))]
+    library = other_models(world.catalog, world.paths.models, world.state.added)
+    every = (*world.catalog.all_pairs(), *suggest_pairs(library.models))
     rows = [
         examine(
             row,
             machine,
-            measured_of(world.state, row, devices),
+            _measured(world.state, row, devices),
             n_ctx=choices.given("ctx"),
             gpu_layers=choices.given("gpu_layers"),
         )
-        for row in glances
+        for row in (glance(pair, world.paths.models) for pair in every)
     ]
     rows = sorted_rows(recommend(rows), "fit")
     if getattr(options, "json", False):
         for row in rows:
             write_text(safe_json(json.dumps(row_json(row), ensure_ascii=False)) + "\n")
         return 0
-    for line in (*_table(rows), *_about(rows), *_left_out(left_out)):
+    for line in (*_table(rows), *_about(rows), *_left_out(library.left_out)):
         write_text(safe_text(line, keep_newlines=False).rstrip() + "\n")
     return 0
 
@@ -65,33 +62,11 @@ def _devices() -> DeviceList | None:
     return None
 
 
-def measured_of(state: State, row: PairRow, devices: DeviceList | None) -> Measured | None:
-    """What was measured of a pair with the devices and the llama.cpp that are here now; the latest where it is more.
-
-    Pairs that are not the catalogue's are measured under the names of their files.
-    """
+def _measured(state: State, row: PairRow, devices: DeviceList | None) -> Measured | None:
     if devices is None:
         return None
     here = {name for device in devices.devices for name in (device.name, device.description)}
-    files = [each.path.stem for each in (row.target, row.draft) if each is not None and each.path is not None]
-    for measurement in reversed(state.measurements):
-        is_here = measurement.version == devices.build and set(measurement.device.split(", ")) <= here
-        if is_here and measurement.pair in (row.key, "+".join(files)):
-            return summarise(measurement)
-    return None
-
-
-def _found(world: World) -> tuple[list[FoundModel], list[LeftOut]]:
-    """Models that lie on this disk and are not the catalogue's own, and what was left out."""
-    findings = list(find_models(known_places(world.paths.models, world.state.added)))
-    own = _files_of(world.catalog, world.paths.models)
-    models = [each for each in findings if isinstance(each, FoundModel) and each.path.resolve() not in own]
-    return models, [each for each in findings if isinstance(each, LeftOut)]
-
-
-def _files_of(catalog: Catalog, folder: Path) -> set[Path]:
-    stored = (locate(model, folder) for model in catalog.models.values())
-    return {each.path.resolve() for each in stored if each is not None}
+    return latest(state.measurements, row.names, here, devices.build)
 
 
 def _table(rows: Sequence[PairRow]) -> Iterator[str]:

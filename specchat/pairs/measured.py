@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,18 @@ from specchat.core.theory import RoundCosts, best_num_draft_tokens
 
 class PairMeasurement(Protocol):
     """What must have been measured (`specchat.config.Measurement`). Times are seconds."""
+
+    @property
+    def pair(self) -> str:
+        """The pair's name."""
+
+    @property
+    def device(self) -> str:
+        """What the target ran on: names or descriptions of devices, with commas between them."""
+
+    @property
+    def version(self) -> str:
+        """Which llama.cpp it was (`DeviceList.build`)."""
 
     @property
     def measured_at(self) -> str:
@@ -86,3 +98,21 @@ def summarise(measurement: PairMeasurement) -> Measured | None:
         plain_tokens_per_second=measurement.plain_tokens_per_second,
         measured_at=measurement.measured_at,
     )
+
+
+def latest(
+    measurements: Sequence[PairMeasurement], pair: Collection[str], devices: Collection[str], version: str
+) -> Measured | None:
+    """What was last measured of a pair with the devices and the llama.cpp that are here now.
+
+    Args:
+        measurements: all that are stored, the latest last.
+        pair: the names that the pair may have been measured under (`PairRow.names`).
+        devices: names and descriptions of the devices that are here.
+        version: the llama.cpp that is here.
+    """
+    for measurement in reversed(measurements):
+        is_here = measurement.version == version and set(measurement.device.split(", ")) <= set(devices)
+        if is_here and measurement.pair in pair:
+            return summarise(measurement)
+    return None

@@ -94,6 +94,12 @@ class PairRow:
         return self.pair.key
 
     @property
+    def names(self) -> tuple[str, str]:
+        """What it may have been measured under: its key, or the names of its files where they were given alone."""
+        paths = [each.path for each in (self.target, self.draft) if each is not None]
+        return self.key, "+".join(path.stem for path in paths if path is not None)
+
+    @property
     def states(self) -> tuple[ModelState, ...]:
         """Its models; one where the target drafts for itself or there is no draft."""
         return (self.target,) if self.draft is None or self.draft.model == self.target.model else (
