@@ -188,11 +188,23 @@ class Drafter(Protocol):
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
     """How many tokens two sequences share at their beginning."""
     shortest = min(len(left), len(right))
-    for start in range(0, shortest, 512):  # comparing lists is much faster than making arrays of them
-        chunk, other = list(left[start : start + 512]), list(right[start : start + 512])
-        if chunk[: shortest - start] != other[: shortest - start]:
-            return next(start + i for i, (a, b) in enumerate(zip(chunk, other, strict=False)) if a != b)
-    return shortest
+    # Comparing lists is much faster than making arrays of them. Mostly all is the same: that is asked first.
+    one, other = _beginning(left, shortest), _beginning(right, shortest)
+    if one == other:
+        return shortest
+    low, high = 0, shortest  # the first ``low`` agree, the first ``high`` do not
+    while high - low > 1:
+        middle = (low + high) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _beginning(tokens: Sequence[int], length: int) -> list[int]:
+    beginning = tokens[:length]
+    return beginning if isinstance(beginning, list) else list(beginning)
 
 
 def bring_to(

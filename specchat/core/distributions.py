@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from specchat.core.logits import largest_ids
+
 _Id = TypeVar("_Id", np.int32, np.intp)
 _Float = TypeVar("_Float", np.float32, np.float64)
 _BLOCK = 512
 """How many probabilities `Distribution.sample` adds up at a time."""
+_MANY = 4096
+"""From how many on it pays to look for the largest before sorting."""
 
 
 class Distribution:
@@ -23,12 +28,13 @@ class Distribution:
     __slots__ = ("ids", "probs")
 
     def __init__(self, ids: NDArray[np.int32], probs: NDArray[np.float64]) -> None:
-        ids.flags.writeable = False
-        probs.flags.writeable = False
+        ids.setflags(write=False)
+        probs.setflags(write=False)
         self.ids = ids
         self.probs = probs
 
     @classmethod
+    @lru_cache(maxsize=4096)  # they cannot change, and few tokens make most of a text
     def one_hot(cls, token: int) -> Distribution:
         """All probability on one token: greedy decoding, and the q of a drafter that does not sample."""
         return cls(np.array([token], dtype=np.int32), np.ones(1))
@@ -64,12 +70,13 @@ class Distribution:
     @property
     def is_dense(self) -> bool:
         """Whether the ids are 0, 1, 2, … without a gap, so that a token's index is its id."""
-        return int(self.ids[-1]) == self.ids.size - 1
+        return self.ids.item(-1) == self.ids.size - 1
 
     def probability(self, token: int) -> float:
         """The probability of a token, 0 where it cannot be drawn."""
-        index = token if self.is_dense else int(self.ids.searchsorted(token))
-        return float(self.probs[index]) if 0 <= index < self.ids.size and self.ids[index] == token else 0.0
+        ids = self.ids
+        index = 0 if ids.size == 1 else token if self.is_dense else int(ids.searchsorted(token))
+        return self.probs.item(index) if 0 <= index < ids.size and ids.item(index) == token else 0.0
 
     def probabilities(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
         """The probabilities of ascending ``ids``, 0 where a token cannot be drawn. Same shape as ``ids``."""
@@ -96,19 +103,30 @@ class Distribution:
         It takes exactly one number from ``rng``, whatever the distribution, so that a seed means the same for all.
         """
         draw = rng.random()
-        # In two steps, block and place, because a running sum over a whole vocabulary is slow. Every id held has a
-        # probability above zero, so the last one of a block is a valid answer where rounding runs over its edge.
-        blocks = np.add.reduceat(self.probs, np.arange(0, self.probs.size, _BLOCK)).cumsum()
-        left = draw * blocks[-1]
-        block = min(int(blocks.searchsorted(left, side="right")), blocks.size - 1)
-        if block:
-            left -= blocks[block - 1]
-        within = self.probs[block * _BLOCK : (block + 1) * _BLOCK].cumsum()
-        return int(self.ids[block * _BLOCK + min(int(within.searchsorted(left, side="right")), within.size - 1)])
+        size = self.ids.size
+        if size == 1:
+            return self.ids.item(0)
+        start, left = 0, draw
+        if size > _BLOCK:
+            # In two steps, block and place, because a running sum over a whole vocabulary is slow.
+            blocks = np.add.reduceat(self.probs, np.arange(0, size, _BLOCK)).cumsum()
+            left = draw * blocks.item(-1)
+            block = min(int(blocks.searchsorted(left, side="right")), blocks.size - 1)
+            left -= blocks.item(block - 1) if block else 0.0
+            start = block * _BLOCK
+        within = self.probs[start : start + _BLOCK].cumsum()
+        if size <= _BLOCK:
+            left = draw * within.item(-1)
+        # Every id held has a probability above zero, so the last one is a valid answer where rounding runs over it.
+        return self.ids.item(start + min(int(within.searchsorted(left, side="right")), within.size - 1))
 
     def top(self, count: int) -> list[tuple[int, float]]:
         """The ``count`` most likely tokens with their probabilities, largest first; the lowest id first in a tie."""
-        ids, probs = largest_first(self.ids, self.probs, count)
+        ids, probs = self.ids, self.probs
+        if ids.size > _MANY and count > 0:
+            at = largest_ids(probs, count)
+            ids, probs = ids[at], probs[at]
+        ids, probs = largest_first(ids, probs, count)
         return list(zip(ids.tolist(), probs.tolist(), strict=True))
 
 
@@ -126,7 +144,7 @@ def residual(p: Distribution, q: Distribution, scale: float = 1.0) -> Distributi
     2025, arXiv 2403.10444).
     """
     values = excess(p, q, scale)
-    kept = np.flatnonzero(values)
+    kept = (values > 0).nonzero()[0]  # far quicker than to ask numbers whether they are zero
     return Distribution.of_weights(p.ids[kept], values[kept]) if kept.size else None
 
 
@@ -135,5 +153,5 @@ def largest_first(ids: NDArray[_Id], values: NDArray[_Float], count: int) -> tup
     if values.size > 4 * count > 0:
         reached = values >= np.partition(values, values.size - count)[values.size - count]
         ids, values = ids[reached], values[reached]
-    order = np.argsort(-values, kind="stable")[:count]
+    order = (-values).argsort(kind="stable")[:count]
     return ids[order], values[order]

@@ -56,6 +56,8 @@ def distribution(
         possible = weights.nonzero()[0]
         return Distribution.of_weights(possible.astype(np.int32), weights[possible].astype(np.float64))
     ids, relative = _truncate(row, params)
+    if ids.size == 1:
+        return Distribution.one_hot(ids.item())
     exact = np.exp(relative / max(params.temperature, LOWEST_TEMPERATURE))
     if exact[-1] < _SMALLEST_WEIGHT:
         enough = exact >= _SMALLEST_WEIGHT
@@ -98,7 +100,8 @@ def _truncate(row: LogitRow, params: SamplingParams) -> tuple[NDArray[np.intp], 
     count = params.top_k or _FIRST_GUESS
     while True:
         ids, values = largest_first(*row.largest(count), count)
-        relative = values.astype(np.float64) - float(values[0])
+        relative = values.astype(np.float64)
+        relative -= relative[0]
         kept = _num_kept(relative, params, total)
         if params.top_k or kept < ids.size or ids.size < count:
             return ids[:kept], relative[:kept]

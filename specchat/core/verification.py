@@ -74,8 +74,8 @@ class TokenRule:
 
     def num_accepted(self, thresholds: NDArray[np.float64], draws: NDArray[np.float64]) -> int:
         """The tokens before the first whose draw is not below its threshold."""
-        rejected = np.flatnonzero(draws >= thresholds)
-        return int(rejected[0]) if rejected.size else int(thresholds.size)
+        rejected = draws >= thresholds
+        return int(rejected.argmax()) if rejected.any() else int(thresholds.size)
 
     def next_distribution(
         self,

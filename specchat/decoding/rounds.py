@@ -122,6 +122,37 @@ class RoundPlayer:
             sample=sampled - verified,
             other=0.0,
         )
+        self._teach(plan, num_draft_tokens, draft, verdict, committed, seconds)
+        judged = drafted_tokens(draft, p, verdict, texts, len(committed), self._texts)
+        details = None
+        if self._details:
+            details = position_details(plan.rule, draft, p, verdict.thresholds, self._texts)
+        self._index += 1
+        now = self._clock()
+        other = now - self._mark - seconds.total  # what is left of the wall clock is our own overhead
+        self._mark = now
+        return Round(
+            index=self._index - 1,
+            at=now - self._began,
+            rule=plan.rule.name if len(draft) else "plain",
+            num_draft_tokens=len(draft),
+            drafted=judged,
+            committed=committed,
+            seconds=RoundSeconds(seconds.draft, seconds.verify, seconds.sample, max(0.0, other)),
+            why=plan.why or plan.length.reason or draft.reason,
+            details=details,
+        )
+
+    def _teach(
+        self,
+        plan: RoundPlan,
+        num_draft_tokens: int,
+        draft: Draft,
+        verdict: Verdict,
+        committed: Sequence[CommittedToken],
+        seconds: RoundSeconds,
+    ) -> None:
+        """Tells the length rule and the drafter what became of the draft."""
         plan.length.observe(
             RoundOutcome(
                 num_drafted=len(draft),
@@ -134,29 +165,6 @@ class RoundPlayer:
         )
         if plan.drafter is not None and num_draft_tokens > 0:
             plan.drafter.observe(draft, verdict.num_accepted, [token.id for token in committed])
-        self._index += 1
-        return self._timed(
-            Round(
-                index=self._index - 1,
-                at=0.0,
-                rule=plan.rule.name if len(draft) else "plain",
-                num_draft_tokens=len(draft),
-                drafted=drafted_tokens(draft, p, verdict, texts, len(committed), self._texts),
-                committed=committed,
-                seconds=seconds,
-                why=plan.why or plan.length.reason or draft.reason,
-                details=(
-                    position_details(plan.rule, draft, p, verdict.thresholds, self._texts) if self._details else None
-                ),
-            )
-        )
-
-    def _timed(self, played: Round) -> Round:
-        """The round with its end and with what is left of the wall clock since the last one: our own overhead."""
-        now = self._clock()
-        other = now - self._mark - played.seconds.total
-        self._mark = now
-        return replace(played, at=now - self._began, seconds=replace(played.seconds, other=max(0.0, other)))
 
     def _draft(self, plan: RoundPlan, num_draft_tokens: int) -> Draft:
         if plan.drafter is None or num_draft_tokens == 0:

@@ -1,8 +1,8 @@
 """Commands and messages as lines of JSON: what crosses the pipe between `process` and `child`.
 
 One record a line: ``{"record": "Load", "target": …}``. Events inside a `ReplyEvent` use the one encoding of
-`specchat.core.events`. The lines are ASCII, so that any text survives, lone surrogates included; infinities (a
-banned token's bias) are written as Python's `json` writes them, since both ends are ours.
+`specchat.core.events`. Any text survives, lone surrogates included, which are written as escapes; infinities (a banned
+token's bias) are written as Python's `json` writes them, since both ends are ours.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def decode_command(line: bytes) -> Command:
 def encode_message(message: Message) -> bytes:
     """The message as one line, with its newline."""
     if isinstance(message, ReplyEvent):
-        return _line("ReplyEvent", {"reply": message.reply, "event": to_json(message.event)})
+        return _event_line({"reply": message.reply, "event": to_json(message.event)})
     return _line(type(message).__name__, msgspec.to_builtins(message))
 
 
@@ -55,6 +55,14 @@ def decode_message(line: bytes) -> Message:
             raise ValueError(f"not a reply's event: {problem}") from problem
     message: Message = _record(kind, data, _MESSAGES)
     return message
+
+
+def _event_line(data: dict[str, Any]) -> bytes:
+    """As `_line`, and ten times faster: there is one in every round. Events hold finite numbers only."""
+    try:
+        return msgspec.json.encode({"record": "ReplyEvent"} | data) + b"\n"
+    except UnicodeEncodeError:  # a lone surrogate
+        return _line("ReplyEvent", data)
 
 
 def _line(kind: str, data: dict[str, Any]) -> bytes:

@@ -305,6 +305,16 @@ def test_the_largest_come_first_and_the_lowest_id_in_a_tie() -> None:
     assert [token for token, _ in flat.top(10)] == list(range(10))
 
 
+@pytest.mark.parametrize("size", [4096, 4097, 20_000, 152_000])
+def test_the_largest_of_a_whole_vocabulary_come_first(size: int) -> None:
+    """Few values, so that there are thousands of ties on every edge."""
+    weights = np.random.default_rng(size).integers(1, 60, size=size).astype(np.float64)
+    weights[[7, size - 1]] = 1000
+    ordered = np.lexsort((np.arange(size), -weights))[:12].tolist()
+    assert [token for token, _ in Distribution.from_dense(weights).top(12)] == ordered
+    assert Distribution.from_dense(weights).top(0) == []
+
+
 def test_one_hot() -> None:
     law = Distribution.one_hot(7)
     assert (law.ids.tolist(), law.probs.tolist(), len(law)) == ([7], [1.0], 1)

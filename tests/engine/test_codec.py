@@ -16,8 +16,8 @@ from specchat.core.settings import ChatMessage, ReplySettings
 from specchat.engine import codec
 from specchat.engine.interface import Command, Inspect, Learned, Message, Set
 
-# What JSON cannot carry as it is: NaN never equals itself.
-st.register_type_strategy(float, st.floats(allow_nan=False))
+# NaN never equals itself; infinities are in biases only, see below.
+st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
 st.register_type_strategy(
     SamplingParams,
     st.builds(
