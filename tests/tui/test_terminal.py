@@ -1,6 +1,7 @@
 """The application in a real pseudo-terminal: what bytes reach it, and in what state it is left."""
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -21,7 +22,7 @@ LEFT_AS_IT_WAS = (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?1003l", b"\x1b[?2004l"
 class Terminal:
     """A pseudo-terminal with the application in it."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, **variables: str) -> None:
         import fcntl
         import struct
         import termios
@@ -29,7 +30,7 @@ class Terminal:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
-        environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPATH": str(ROOT)}
+        environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPATH": str(ROOT)} | variables
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.tui.scripted_app", *arguments],
             stdin=slave, stdout=slave, stderr=slave, cwd=ROOT, env=environment, start_new_session=True,
@@ -74,8 +75,8 @@ class Terminal:
 def terminal():
     opened = []
 
-    def start(*arguments):
-        opened.append(Terminal(*arguments))
+    def start(*arguments, **variables):
+        opened.append(Terminal(*arguments, **variables))
         opened[-1].wait_for(b"Ask something", b"watch")
         return opened[-1]
 
@@ -101,6 +102,18 @@ def test_a_question_a_coloured_answer_stop_and_quit(terminal):
     was_left_as_it_was(screen.output)
     for obeyed in (b"\x1b]52", b"\x1b]0;", b"\x1b[2J\x1b[6n", b"\xc2\x9b", "\u202e".encode()):
         assert obeyed not in screen.output
+
+
+def test_no_color_means_none_and_the_marks_remain(terminal):
+    screen = terminal(NO_COLOR="1")
+    screen.type(b"why is the sky blue?\r")
+    screen.wait_for(b"wavelengths", b"because")
+    screen.type(b"\x11")
+    assert screen.wait_for_end() == 0
+    assert b"38;2;" not in screen.output
+    assert b"48;2;" not in screen.output
+    assert re.search(rb"\x1b\[4[;m][^\x1b]*wavelengths", screen.output)
+    assert re.search(rb"\x1b\[1[;m][^\x1b]* because", screen.output)
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
