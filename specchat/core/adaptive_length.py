@@ -24,6 +24,7 @@ from specchat.core.allowance import Allowance
 from specchat.core.draft_length import RoundOutcome
 from specchat.core.drafting_state import DraftingState
 from specchat.core.experience import Experience
+from specchat.core.promises import Promises
 from specchat.core.sampling import Distribution
 
 _RATE_MEMORY = 24
@@ -39,8 +40,8 @@ _LARGEST_INTERVAL = 128
 """Rounds between trials: twice as many after each in vain; one whose tokens were kept is followed by another."""
 _TRIAL_SHARE, _MOST_FOR_TRIALS = 0.006, 4.0
 """Trials may cost this share of the time, and so many plain steps at once."""
-_BET_SHARE, _MOST_FOR_BETS, _BETS_OF_A_REPLY = 0.006, 6.0, 1.5
-"""Free proposals may lose this share of the time, and so many plain steps at once; less in the beginning of a reply."""
+_FORESIGHT = 40
+"""So much of a free proposal is looked at: what lies further on does not matter now."""
 _NEGLIGIBLE = 1e-3
 """Chances below this are not followed further."""
 
@@ -83,7 +84,7 @@ class AdaptiveLength:
         self._tokens = 0.0
         self._seconds = 0.0
         self._trials = Allowance(_TRIAL_SHARE, _MOST_FOR_TRIALS)
-        self._bets = Allowance(_BET_SHARE, _MOST_FOR_BETS, _BETS_OF_A_REPLY)
+        self._promises = Promises()
 
     @property
     def rate(self) -> float:
@@ -99,8 +100,7 @@ class AdaptiveLength:
         return max(1 / self.experience.plain, min(self.rate, max(attainable, default=0.0)))
 
     def begin_reply(self) -> None:
-        """Another text begins: what was learned stays, what was won in the last one does not."""
-        self._bets.begin(_BETS_OF_A_REPLY)
+        """Another text begins; what was learned stays."""
         self._ending = "plain"
 
     def begin_round(self, limit: int) -> int:
@@ -148,23 +148,54 @@ class AdaptiveLength:
         return num_drawn < self.floor or self._is_worth_it(num_drawn, (following,), self.experience.step())
 
     def choose(self, chances: Sequence[float]) -> int:
-        """The number with the largest expected gain that can be risked (see `DraftLength.choose`).
+        """The number with the largest expected gain, as far as the proposals are trusted (see `DraftLength.choose`).
 
         0 where plain decoding or the draft model promises more.
         """
-        possible = chances[: self._limit]
-        tokens = [1.0 + kept for kept in accumulate(accumulate(possible, mul))]
-        seconds = [self.experience.verify(count + 1) for count in range(1, len(possible) + 1)]
-        rate = self._rate_here(map(truediv, tokens, seconds))
-        least = min(self.floor, len(possible))
-        best, most = 0, 0.0 if self.floor == 0 else -math.inf
-        if self._asked:
-            most = max(most, self._gain_of_model())
-        for count in range(max(least, 1), len(possible) + 1):
-            gain = tokens[count - 1] - 1 - rate * (seconds[count - 1] - self.experience.plain)
-            if gain > most and (count == least or self._risk(possible[:count]) <= max(0.0, self._bets.amount)):
-                best, most = count, gain
+        possible = min(len(chances), self._limit)
+        least = min(self.floor, possible)
+        values = self._values(chances[:_FORESIGHT], possible)
+        best, most = 0, values[0] if self.floor == 0 else -math.inf
+        for count in range(max(least, 1), possible + 1):
+            if values[count] > most and (count == least or self._promises.allow(self._cost(count))):
+                best, most = count, values[count]
+        if self._asked and self._gain_of_free(chances[:best]) < self._gain_of_model():
+            return 0
+        if best:
+            self._promises.accept(chances[:best], self._cost(best))
         return best
+
+    def _cost(self, num_draft_tokens: int) -> float:
+        """Of the pass that verifies so many, in plain steps."""
+        return self.experience.verify(num_draft_tokens + 1) / self.experience.plain
+
+    def _gain_of_free(self, chances: Sequence[float]) -> float:
+        """What using these tokens of a free proposal is expected to bring beyond plain decoding, in tokens."""
+        kept, seconds = math.fsum(accumulate(chances, mul)), self.experience.verify(len(chances) + 1)
+        return kept - self._rate_here([(1 + kept) / seconds]) * (seconds - self.experience.plain)
+
+    def _values(self, chances: Sequence[float], possible: int) -> list[float]:
+        """What using 0…``possible`` tokens of a free proposal is worth, in tokens beyond what λ makes of the time.
+
+        Where all are kept, the rest of the proposal is still there for the next round. So a long one is cut where
+        passes are cheap, from its end to its beginning.
+        """
+        seconds = [self.experience.verify(size) for size in range(1, self._limit + 2)]
+        tokens = (1.0 + kept for kept in accumulate(accumulate(chances[:possible], mul)))
+        rate = self._rate_here(map(truediv, tokens, seconds[1:]))
+        worth = [0.0] * (len(chances) + 2)  # of standing at a place of the proposal
+        values = [1.0 - rate * seconds[0]]
+        for here in range(len(chances) - 1, -1, -1):
+            kept = expected = 1.0
+            values = []
+            for count in range(min(self._limit, len(chances) - here) + 1):
+                if count:
+                    kept *= chances[here + count - 1]
+                    expected += kept
+                on = kept * chances[here + count] * worth[here + count + 1] if here + count < len(chances) else 0.0
+                values.append(expected - rate * seconds[count] + on)
+            worth[here] = max(values)
+        return values
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learns what a finished round cost and kept."""
@@ -184,15 +215,13 @@ class AdaptiveLength:
         self._seconds = self._seconds * keep + seconds
         steps = seconds / experience.plain
         self._trials.earn(steps)
-        self._bets.earn(steps)
+        self._promises.end_round(tokens, steps)
         if asked_model and self._is_trial:
             self._trials.add(min(0.0, tokens - steps))
             if 0 < outcome.num_drafted == outcome.num_accepted:  # what it had to read is paid for: try once more
                 experience.waited = experience.interval
             else:
                 experience.interval = min(_LARGEST_INTERVAL, 2 * experience.interval)
-        elif outcome.num_drafted and not asked_model:
-            self._bets.add(tokens - steps)
         if self._asked is not None and self.floor == 0:
             self.reason = self._news()
 
@@ -285,14 +314,3 @@ class AdaptiveLength:
             return False
         self._is_trial = True
         return True
-
-    def _risk(self, chances: Sequence[float]) -> float:
-        """What a free proposal of this length is expected to lose where it loses, in plain steps."""
-        cost = self.experience.verify(len(chances) + 1) / self.experience.plain
-        risk, survival = 0.0, 1.0
-        for kept, chance in enumerate(chances):
-            if kept + 1 >= cost:
-                break
-            risk += survival * (1 - chance) * (cost - kept - 1)
-            survival *= chance
-        return risk

@@ -1,4 +1,4 @@
-"""How much time may be risked: what keeps trials, and bets that turn out wrong, a small share of the whole."""
+"""How much time may be spent on trials: what keeps them a small share of the whole."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ class Allowance:
 
     Args:
         share: what it earns, as a share of the time.
-        most: it never holds more, so that a good stretch does not pay for a bad one much later.
-        start: what it holds in the beginning.
+        most: it never holds more, so that a long time without trials does not pay for many at once.
     """
 
-    def __init__(self, share: float, most: float, start: float = 0.0) -> None:
-        self.amount = start
+    def __init__(self, share: float, most: float) -> None:
+        self.amount = 0.0
         self._share = share
         self._most = most
 
@@ -24,7 +23,3 @@ class Allowance:
     def add(self, steps: float) -> None:
         """Something was won, or lost where it is negative. It is never deeper in debt than what it can hold."""
         self.amount = min(self._most, max(-self._most, self.amount + steps))
-
-    def begin(self, most: float) -> None:
-        """A new reply: what was won in another text is worth no more than this."""
-        self.amount = min(self.amount, most)

@@ -162,7 +162,6 @@ def test_of_a_free_proposal_the_best_paying_length_is_used() -> None:
     length = AdaptiveLength(cpu())
     length.begin_round(16)
     assert length.choose([0.5] * 16) == 0
-    length._bets.amount = 6
     assert length.choose([0.99] * 16) == 15, "a pass of 16 is cheaper than one of 12"
     assert length.choose([0.99] * 9) < 9
     length.begin_round(2)
@@ -182,21 +181,26 @@ def test_what_can_be_lost_on_free_proposals_is_bounded() -> None:
         lost += CPU.get(count + 1, 8.0) - 1
         length.observe(RoundOutcome(count, 0, 0.0, CPU.get(count + 1, 8.0), "ngram" if count else "none"))
     assert lost < 0.02 * rounds
-    length.begin_reply()
-    assert length._bets.amount <= 1.5
 
 
-def test_wins_allow_longer_bets_and_a_new_reply_begins_with_little() -> None:
-    length = AdaptiveLength(cpu())
-    counts = []
-    for _ in range(12):
+def test_an_honest_proposer_that_is_unlucky_is_not_stopped() -> None:
+    length, lucky = AdaptiveLength(cpu()), np.random.default_rng(3)
+    used = 0
+    for _ in range(1000):
         length.begin_round(16)
-        counts.append(length.choose([0.7, *[0.99] * 15]))
-        length.observe(RoundOutcome(counts[-1], counts[-1], 0.0, CPU.get(counts[-1] + 1, 7.2), "ngram"))
-    assert counts[0] < counts[-1] == 15
-    assert length._bets.amount == 6
-    length.begin_reply()
-    assert length._bets.amount == 1.5
+        count = length.choose([0.95] * 16)
+        used += count > 0
+        kept = min(count, int(lucky.geometric(0.05)) - 1)
+        length.observe(RoundOutcome(count, kept, 0.0, CPU.get(count + 1, 8.0), "ngram" if count else "none"))
+    assert used > 990
+
+
+def test_a_proposal_is_cut_where_passes_are_cheap_and_doubtful_beginnings_are_waited_for() -> None:
+    length = AdaptiveLength(cpu())
+    length.begin_round(16)
+    assert length.choose([0.6, *[0.99] * 15]) == 0, "one plain step tells whether the rest is any good"
+    assert length.choose([0.99] * 16) == 15
+    assert length.choose([0.99] * 20) in (3, 4, 15)
 
 
 def test_the_draft_model_and_a_free_proposal_compete() -> None:
