@@ -167,7 +167,7 @@ def _wrapped(parts: Iterable[str]) -> Iterator[str]:
     line = " "
     for part in parts:
         if len(line) + len(part) + 2 > 100:
-            yield line
+            yield line.rstrip()
             line = " "
         line += f" {part} "
     if line.strip():
