@@ -29,7 +29,7 @@ from specchat.core.sampling import Distribution
 
 _RATE_MEMORY = 24
 """The rate is that of about so many rounds: text changes from passage to passage."""
-_MODESTY = 0.85
+_MODESTY = 0.7
 """So much of it is taken: a lucky stretch raises it above what lasts, and rounds would end too early for it."""
 _HORIZON = 40
 """Reading what the draft model missed must pay within so many rounds."""
