@@ -564,7 +564,7 @@ def test_defaults() -> None:
     settings = found.reply_settings("fast")
     sampling = settings.sampling
     assert (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) == (0.7, 40, 0.95, 0.05)
-    assert (settings.mode, settings.rule) == ("fast", "token")
+    assert (settings.mode, settings.rule) == ("fast", "block")
     assert (settings.num_draft_tokens, settings.drafter) == (None, "auto")
     watch = found.reply_settings("watch")
     assert (watch.num_draft_tokens, watch.drafter) == (4, "draft")

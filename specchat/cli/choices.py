@@ -11,7 +11,7 @@ from specchat.cli.options import text_or_file
 from specchat.cli.terminal import say
 from specchat.config import Paths, Settings, State, find_paths, load_settings, load_state
 from specchat.core.sampling_params import SamplingParams
-from specchat.core.settings import Mode, ReplySettings, default_draft_tokens, default_drafter
+from specchat.core.settings import DEFAULT_RULE, Mode, ReplySettings, default_draft_tokens, default_drafter
 from specchat.engine.interface import Load
 from specchat.errors import UsageError
 
@@ -125,7 +125,7 @@ class Choices:
             sampling=params,
             mode=mode,
             num_draft_tokens=self.draft_tokens(mode),
-            rule=self.given("rule") or "token",
+            rule=self.given("rule") or DEFAULT_RULE,
             drafter=self.drafter(mode),
             max_tokens=self.given("max_tokens"),
             seed=self.given("seed"),

@@ -15,6 +15,13 @@ Role: TypeAlias = Literal["system", "user", "assistant"]
 _DEFAULTS: dict[Mode, tuple[int | None, str]] = {"watch": (4, "draft"), "fast": (None, "auto"), "exact": (4, "draft")}
 """γ and drafter of each mode, where a person leaves them open."""
 
+DEFAULT_RULE: Rule = "block"
+"""The rule of every command, where a person leaves it open.
+
+It keeps 1.1% more tokens a round than the token rule (Qwen2.5-Coder 0.5B for 1.5B, γ 4, temperature 0.7, 403 rounds;
+95% interval 0.5 to 1.6%). At temperature 0 all rules are the same.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ReplySettings:
