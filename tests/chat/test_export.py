@@ -152,7 +152,7 @@ def test_the_figures_of_a_reply():
     ]
     assert reply_figures(plain_reply("a", reason="length"))[0] == "cut at the length limit"
     assert "decoded plainly" in reply_figures(plain_reply("a"))
-    assert "γ auto (3)" in reply_figures(speculative_reply(), ReplySettings())
+    assert "γ auto (3)" in reply_figures(speculative_reply(), ReplySettings(num_draft_tokens=None))
     assert reply_figures([]) == []
 
 
