@@ -41,7 +41,11 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[WheelIndex]:
 
 @pytest.fixture
 def hub_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    """A hub that the library uses in the child process."""
+    """A hub that the library uses in the child process.
+
+    A busy machine may take longer than the three seconds that a person is made to wait.
+    """
+    monkeypatch.setattr("specchat.pairs.hub.ANSWER_SECONDS", 60.0)
     served = HubServer()
     monkeypatch.setenv("HF_ENDPOINT", served.url)
     yield served
