@@ -43,9 +43,10 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[WheelIndex]:
 def hub_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     """A hub that the library uses in the child process.
 
-    A busy machine may take longer than the three seconds that a person is made to wait.
+    A busy machine may take longer than the seconds that a person is made to wait, to answer and to tidy up.
     """
     monkeypatch.setattr("specchat.pairs.hub.ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr("specchat.pairs.hub._END_SECONDS", 60.0)
     served = HubServer()
     monkeypatch.setenv("HF_ENDPOINT", served.url)
     yield served
