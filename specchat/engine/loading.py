@@ -9,6 +9,7 @@ from pathlib import Path
 
 from specchat.backends.base import Drafter
 from specchat.backends.combined import CombinedDrafter
+from specchat.backends.copying import CopyDrafter
 from specchat.backends.draft_model import ModelDrafter
 from specchat.backends.gguf_header import GgufHeader, read_header
 from specchat.backends.gguf_memory import DEFAULT_ROWS, repacked_types
@@ -16,7 +17,6 @@ from specchat.backends.identical_passes import largest_identical_pass
 from specchat.backends.llama import BuildFacts, DeviceFacts, LlamaLanguageModel, LlamaModel, build, devices, load_model
 from specchat.backends.llama_devices import choose_devices
 from specchat.backends.llama_library import log
-from specchat.backends.ngram import NgramDrafter
 from specchat.backends.placement import SMALLEST_CONTEXT, Placement, Wish, expected_shares, place
 from specchat.core.experience import Experience
 from specchat.engine.interface import Device, DeviceList, Load, ModelDescription
@@ -272,11 +272,11 @@ def _check_vocabularies(target: LlamaModel, draft: LlamaModel) -> None:
 
 
 def _drafters(target: _Loaded, draft: _Loaded | None) -> dict[str, Drafter]:
-    ngram = NgramDrafter(target.context.vocabulary.is_end)
+    copy = CopyDrafter(target.context.vocabulary)
     if draft is None:
-        return {"ngram": ngram, "auto": CombinedDrafter([ngram])}
+        return {"ngram": copy, "auto": CombinedDrafter([copy])}
     model = ModelDrafter(draft.context, target.context.vocabulary.n_vocab)
-    return {"ngram": ngram, "draft": model, "auto": CombinedDrafter([ngram], model)}
+    return {"ngram": copy, "draft": model, "auto": CombinedDrafter([copy], model)}
 
 
 def _usable(device: str | None) -> list[DeviceFacts]:

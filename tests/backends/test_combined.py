@@ -7,11 +7,11 @@ from specchat.backends.base import Draft
 from specchat.backends.combined import CombinedDrafter
 from specchat.backends.draft_model import ModelDrafter
 from specchat.backends.markov import MarkovModel
-from specchat.backends.ngram import NgramDrafter
 from specchat.core.adaptive_length import AdaptiveLength
 from specchat.core.draft_length import FixedLength, RoundOutcome
 from specchat.core.experience import Experience
 from specchat.core.sampling import Distribution, SamplingParams
+from tests.backends.prompt_lookup import PromptLookup
 
 TEXT = [1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3]
 NEW = [0, 1, 2, 3, 4]
@@ -31,7 +31,7 @@ class Countdown(MarkovModel):
 
 
 def combined(model: MarkovModel | None = None) -> CombinedDrafter:
-    free = NgramDrafter(lambda token: False)
+    free = PromptLookup()
     return CombinedDrafter([free], None if model is None else ModelDrafter(model, 6))
 
 

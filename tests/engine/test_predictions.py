@@ -2,16 +2,16 @@
 
 import pytest
 
-from specchat.backends.ngram import NgramDrafter
 from specchat.core.theory import RoundCosts
 from specchat.engine.interface import Prediction
 from specchat.engine.predictions import predict_free, predict_model, recommend
+from tests.backends.prompt_lookup import PromptLookup
 
 FLAT = RoundCosts(dict.fromkeys(range(1, 18), 1.0))
 
 
-def ngram() -> NgramDrafter:
-    return NgramDrafter(lambda token: False)
+def ngram() -> PromptLookup:
+    return PromptLookup()
 
 
 def test_the_draft_model_at_each_length() -> None:
