@@ -107,6 +107,14 @@ def load_settings(path: Path) -> Settings:
     return convert(read_toml(path), Settings, "", path) if path.exists() else Settings()
 
 
+class Recommended(msgspec.Struct, frozen=True, kw_only=True):
+    """What a measurement recommends: "draft", "ngram" or "none", with γ and the predicted speedup."""
+
+    drafter: str
+    num_draft_tokens: int
+    speedup: float
+
+
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured of a pair on one device with one version of llama.cpp and one size of context.
 
@@ -126,6 +134,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     plain_tokens_per_second: float
     speedup: float | None = None
     n_ctx: int = 0
+    recommended: Recommended | None = None
 
 
 class Lesson(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,13 +152,15 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """What specchat remembers from one start to the next.
 
     ``last_target`` and ``last_draft`` are files that were chosen in place of a pair. ``added`` are GGUF files and
-    folders that the person added to the pair picker.
+    folders that the person added to the pair picker; ``combined`` are pairs that the person made there, target and
+    draft (`specchat.pairs.combining.reference`).
     """
 
     last_pair: str | None = None
     last_target: str | None = None
     last_draft: str | None = None
     added: tuple[str, ...] = ()
+    combined: tuple[tuple[str, str], ...] = ()
     measurements: tuple[Measurement, ...] = ()
     lessons: tuple[Lesson, ...] = ()
 

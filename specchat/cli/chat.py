@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from specchat.chat.conversation import Conversation
 from specchat.cli.choices import Choices, World, look_around
-from specchat.cli.remembering import RememberingEngine, keys_of
+from specchat.cli.pairs import collection_of
+from specchat.cli.remembering import RememberingEngine, StateMemory, keys_of
 from specchat.cli.terminal import is_terminal, say
 from specchat.config import update_state
 from specchat.engine.process import ProcessEngine
 from specchat.errors import UsageError
-from specchat.tui.pair_shelf import CatalogShelf, PairFiles
+from specchat.tui.pair_shelf import CollectionShelf, PairFiles
 
 if TYPE_CHECKING:
     from specchat.pairs.catalog import ModelPair
-    from specchat.pairs.fetching import FetchProgress
 
 
 def chat(options: argparse.Namespace) -> int:
@@ -33,7 +32,7 @@ def chat(options: argparse.Namespace) -> int:
     choices = Choices(options, world)
     settings = choices.reply_settings("watch")
     pair = None if getattr(options, "pair", None) == "" else choices.pair()
-    shelf = RememberingShelf(world, choices.offline, pair)
+    shelf = RememberingShelf(world, choices, pair)
 
     from specchat.tui.app import SpecchatApp
     from specchat.tui.theme import DARK
@@ -49,8 +48,8 @@ def chat(options: argparse.Namespace) -> int:
         theme=world.settings.theme or DARK.name,
     )
     app.run()
-    if shelf.problem is not None:
-        say(shelf.problem)
+    for problem in shelf.problems:
+        say(problem)
     return app.return_code or 0
 
 
@@ -62,41 +61,34 @@ def _list(options: argparse.Namespace) -> int:
     return pairs(options)
 
 
-class RememberingShelf(CatalogShelf):
-    """The pairs of the catalogue and the one that the command line made; remembers which one was used last.
+class RememberingShelf(CollectionShelf):
+    """The pairs that there are, and the one that the command line made; remembers which one was used last.
 
     Args:
         world: catalogue, folders and memory.
-        offline: open no connection.
+        choices: offline or not, and how large a context and how many layers to reckon with.
         pair: the pair to begin with; it stands in place of the catalogue's of that name.
 
     Attributes:
-        problem: why it could not be remembered.
+        problems: why something could not be remembered.
     """
 
-    def __init__(self, world: World, offline: bool, pair: ModelPair | None) -> None:
-        pairs = {each.key: each for each in world.catalog.all_pairs()}
+    def __init__(self, world: World, choices: Choices, pair: ModelPair | None) -> None:
+        self._memory = StateMemory(world.paths.state_file)
+        super().__init__(collection_of(world, choices, self._memory))
         if pair is not None:
-            pairs[pair.key] = pair
-        super().__init__(pairs.values(), world.paths.models, offline)
-        self.problem: str | None = None
+            self.collection.put(pair)
+        self._problem: str | None = None
         self._state_file = world.paths.state_file
-        self._in_catalog = set(world.catalog.pairs)
 
-    def files(self, key: str) -> PairFiles | None:
-        """The pair's files; None where something must be fetched first."""
-        return self._remembered(super().files(key))
+    @property
+    def problems(self) -> list[str]:
+        """Why something could not be remembered."""
+        return [text for text in (self._problem, self._memory.problem) if text is not None]
 
-    def fetch(self, key: str, progress: Callable[[FetchProgress], None], cancelled: Callable[[], bool]) -> PairFiles:
-        """Fetches what is missing."""
-        files = super().fetch(key, progress, cancelled)
-        self._remembered(files)
-        return files
-
-    def _remembered(self, files: PairFiles | None) -> PairFiles | None:
-        if files is None:
-            return None
-        known = files.key in self._in_catalog
+    def chosen(self, files: PairFiles) -> None:
+        """Takes note that a pair is used now."""
+        known = files.key in self.collection.catalog.pairs
         used = {
             "last_pair": files.key if known else None,
             "last_target": None if known else files.target,
@@ -105,5 +97,4 @@ class RememberingShelf(CatalogShelf):
         try:
             update_state(self._state_file, lambda state: msgspec.structs.replace(state, **used))
         except OSError as problem:  # nothing can be printed while the screen is up
-            self.problem = f"{self._state_file} cannot be written ({problem.strerror}): this pair is not remembered."
-        return files
+            self._problem = f"{self._state_file} cannot be written ({problem.strerror}): this pair is not remembered."

@@ -7,66 +7,56 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 
-from specchat.cli.choices import Choices, look_around
+from specchat.cli.choices import Choices, World, look_around
 from specchat.cli.devices import ask_devices
+from specchat.cli.remembering import StateMemory
 from specchat.cli.terminal import say, write_text
-from specchat.config import State
 from specchat.core.safe_text import safe_json, safe_text
 from specchat.engine.interface import DeviceList
+from specchat.pairs.collection import Collection, Memory, Surroundings
 from specchat.pairs.fetching import size_text
 from specchat.pairs.found import LeftOut
-from specchat.pairs.library import other_models
-from specchat.pairs.measured import Measured, latest
 from specchat.pairs.memory import Machine
 from specchat.pairs.row_text import fit_text, measured_text, row_json, where
-from specchat.pairs.rows import ModelState, PairRow, recommend, sorted_rows
-from specchat.pairs.shelf import examine, glance
-from specchat.pairs.suggestions import suggest_pairs
+from specchat.pairs.rows import ModelState, PairRow, sorted_rows
 
 _COLUMNS = ("", "pair", "target", "draft", "", "memory", "vocabulary", "measured here", "licence")
 
 
+def collection_of(world: World, choices: Choices, memory: Memory) -> Collection:
+    """Every pair that there is, for the picker and for the list."""
+    return Collection(
+        world.catalog,
+        world.paths.models,
+        memory,
+        _surroundings,
+        offline=choices.offline,
+        n_ctx=choices.given("ctx"),
+        gpu_layers=choices.given("gpu_layers"),
+    )
+
+
 def pairs(options: argparse.Namespace) -> int:
-    """Prints one row a pair: those of the catalogue, and of models that other programs keep. Loads no model."""
+    """Prints one row a pair, as the picker has them. Loads no model."""
     world = look_around()
-    choices = Choices(options, world)
-    devices = _devices()
-    machine = None if devices is None else Machine(devices.devices, devices.system_info)
-    library = other_models(world.catalog, world.paths.models, world.state.added)
-    every = (*world.catalog.all_pairs(), *suggest_pairs(library.models))
-    rows = [
-        examine(
-            row,
-            machine,
-            _measured(world.state, row, devices),
-            n_ctx=choices.given("ctx"),
-            gpu_layers=choices.given("gpu_layers"),
-        )
-        for row in (glance(pair, world.paths.models) for pair in every)
-    ]
-    rows = sorted_rows(recommend(rows), "fit")
+    collection = collection_of(world, Choices(options, world), StateMemory(world.paths.state_file))
+    rows = sorted_rows(collection.all_rows(), "fit")
+    if collection.around is not None and collection.around.problem:
+        say(f"Memory is not compared: {collection.around.problem}")
     if getattr(options, "json", False):
         for row in rows:
             write_text(safe_json(json.dumps(row_json(row), ensure_ascii=False)) + "\n")
         return 0
-    for line in (*_table(rows), *_about(rows), *_left_out(library.left_out)):
+    for line in (*_table(rows), *_about(rows), *_left_out(collection.left_out)):
         write_text(safe_text(line, keep_newlines=False).rstrip() + "\n")
     return 0
 
 
-def _devices() -> DeviceList | None:
+def _surroundings() -> Surroundings:
     answer = ask_devices()
     if isinstance(answer, DeviceList):
-        return answer
-    say(f"Memory is not compared: {answer.message} {answer.next_step}")
-    return None
-
-
-def _measured(state: State, row: PairRow, devices: DeviceList | None) -> Measured | None:
-    if devices is None:
-        return None
-    here = {name for device in devices.devices for name in (device.name, device.description)}
-    return latest(state.measurements, row.names, here, devices.build)
+        return Surroundings(Machine(answer.devices, answer.system_info), answer.build)
+    return Surroundings(None, problem=f"{answer.message} {answer.next_step}")
 
 
 def _table(rows: Sequence[PairRow]) -> Iterator[str]:

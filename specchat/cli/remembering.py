@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import replace as replaced
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
-from specchat.config import Lesson, Measurement, State, load_state, update_state
+from msgspec.structs import replace
+
+from specchat.config import Lesson, Measurement, Recommended, State, load_state, update_state
 from specchat.engine.interface import Calibration, Command, Engine, Learned, Load, Loaded, Message
 from specchat.pairs.catalog import Catalog
+
+T = TypeVar("T")
 
 
 class RememberingEngine:
@@ -38,7 +43,7 @@ class RememberingEngine:
             self._pair = self._pair_key(command)
             state, _ = load_state(self._state_file)
             lessons = (Learned(each.setup, each.experience) for each in state.lessons if each.pair == self._pair)
-            command = replace(command, learned=tuple(lessons))
+            command = replaced(command, learned=tuple(lessons))
         self._engine.send(command)
 
     def receive(self, timeout: float | None = None) -> Message | None:
@@ -78,6 +83,55 @@ class RememberingEngine:
             self.problem = f"{self._state_file} cannot be written ({error.strerror}): what was learned is not kept."
 
 
+class StateMemory:
+    """What the pair picker remembers (`specchat.pairs.collection.Memory`), in the file of all that is remembered.
+
+    Args:
+        state_file: where it is kept.
+
+    Attributes:
+        problem: why something could not be kept; None while all is well.
+    """
+
+    def __init__(self, state_file: Path) -> None:
+        self.problem: str | None = None
+        self._state_file = state_file
+
+    def read(self) -> State:
+        """What is remembered now."""
+        return load_state(self._state_file)[0]
+
+    def add_place(self, path: str) -> None:
+        """Remembers a file or a folder that was added."""
+        self._change(lambda state: replace(state, added=_with(state.added, path)))
+
+    def forget_place(self, path: str) -> None:
+        """Forgets it again."""
+        self._change(lambda state: replace(state, added=_without(state.added, path)))
+
+    def add_pair(self, target: str, draft: str) -> None:
+        """Remembers a pair that the person made."""
+        self._change(lambda state: replace(state, combined=_with(state.combined, (target, draft))))
+
+    def forget_pair(self, target: str, draft: str) -> None:
+        """Forgets it again."""
+        self._change(lambda state: replace(state, combined=_without(state.combined, (target, draft))))
+
+    def _change(self, change: Callable[[State], State]) -> None:
+        try:
+            update_state(self._state_file, change)
+        except OSError as error:  # nothing can be printed while the screen is up
+            self.problem = f"{self._state_file} cannot be written ({error.strerror}): what you added is not remembered."
+
+
+def _with(items: tuple[T, ...], new: T) -> tuple[T, ...]:
+    return (*_without(items, new), new)
+
+
+def _without(items: tuple[T, ...], old: T) -> tuple[T, ...]:
+    return tuple(each for each in items if each != old)
+
+
 def keys_of(catalog: Catalog) -> Callable[[Load], str]:
     """Names pairs as the catalogue does, by their files; others by the files' names."""
     known: dict[tuple[str, str | None], str] = {}
@@ -93,6 +147,7 @@ def keys_of(catalog: Catalog) -> Callable[[Load], str]:
 
 
 def _measurement(pair: str, loaded: Loaded, found: Calibration) -> Measurement:
+    best = found.recommended
     return Measurement(
         pair=pair,
         device=loaded.target.device,
@@ -104,4 +159,7 @@ def _measurement(pair: str, loaded: Loaded, found: Calibration) -> Measurement:
         draft_catch_up_seconds=found.draft_catch_up_seconds,
         acceptance_by_position=found.acceptance_by_position,
         plain_tokens_per_second=found.plain_tokens_per_second,
+        recommended=None
+        if best is None
+        else Recommended(drafter=best.drafter, num_draft_tokens=best.num_draft_tokens, speedup=best.speedup),
     )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import importlib.resources
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -131,11 +131,20 @@ class ModelPair:
         """Target ⟵ draft as people read it, without what both names share."""
         target = self.target.name.removesuffix(" Instruct")
         if self.draft is None:
-            return target
+            return f"{target} ⟵ n-gram" if self.pair.draft == "ngram" else target
         words, others = self.draft.name.removesuffix(" Instruct").split(), target.split()
         while len(words) > 1 and others and words[0] == others[0]:
             words, others = words[1:], others[1:]
         return f"{target} ⟵ {' '.join(words)}"
+
+    @property
+    def drafter(self) -> Literal["draft", "ngram", "none"]:
+        """What drafts for the target: a model, the text so far, or nothing."""
+        return "draft" if self.draft is not None else "ngram" if self.pair.draft == "ngram" else "none"
+
+    def renamed(self, key: str) -> ModelPair:
+        """The same pair under another name."""
+        return replace(self, pair=msgspec.structs.replace(self.pair, key=key))
 
     @property
     def models(self) -> tuple[Model, ...]:

@@ -9,6 +9,22 @@ from typing import Protocol
 from specchat.core.theory import RoundCosts, best_num_draft_tokens
 
 
+class Recommendation(Protocol):
+    """What a measurement recommends (`specchat.config.Recommended`)."""
+
+    @property
+    def drafter(self) -> str:
+        """What should draft: "draft", "ngram" or "none"."""
+
+    @property
+    def num_draft_tokens(self) -> int:
+        """γ."""
+
+    @property
+    def speedup(self) -> float:
+        """What that is predicted to bring."""
+
+
 class PairMeasurement(Protocol):
     """What must have been measured (`specchat.config.Measurement`). Times are seconds."""
 
@@ -52,6 +68,10 @@ class PairMeasurement(Protocol):
     def speedup(self) -> float | None:
         """Against plain decoding, where a reply was measured both ways."""
 
+    @property
+    def recommended(self) -> Recommendation | None:
+        """The best of all drafters that were tried, on the built-in prompts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -64,6 +84,7 @@ class Measured:
         num_draft_tokens: the γ that the prediction is best with; 0 where plain decoding is.
         plain_tokens_per_second: the target's speed without a draft.
         measured_at: when.
+        best: the drafter that should be fastest here ("draft", "ngram" or "none"), its γ and its predicted speedup.
     """
 
     acceptance: float | None
@@ -72,6 +93,7 @@ class Measured:
     num_draft_tokens: int
     plain_tokens_per_second: float
     measured_at: str
+    best: tuple[str, int, float] | None = None
 
     @property
     def pays(self) -> bool:
@@ -89,7 +111,7 @@ def summarise(measurement: PairMeasurement) -> Measured | None:
     except ValueError:
         return None
     length, predicted = best_num_draft_tokens(acceptance, costs) if acceptance else (0, 1.0)
-    measured = measurement.speedup
+    measured, best = measurement.speedup, measurement.recommended
     return Measured(
         acceptance=acceptance[0] if acceptance else None,
         speedup=predicted if measured is None else measured,
@@ -97,6 +119,7 @@ def summarise(measurement: PairMeasurement) -> Measured | None:
         num_draft_tokens=length,
         plain_tokens_per_second=measurement.plain_tokens_per_second,
         measured_at=measurement.measured_at,
+        best=None if best is None else (best.drafter, best.num_draft_tokens, best.speedup),
     )
 
 

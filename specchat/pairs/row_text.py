@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from specchat.pairs.fetching import size_text
+from specchat.pairs.measured import Measured
 from specchat.pairs.memory import Fit
-from specchat.pairs.rows import ModelState, PairRow
+from specchat.pairs.rows import MatchVerdict, ModelState, PairRow
 
+_FITS: dict[str, tuple[str, str, Literal["good", "fair", "bad"]]] = {
+    "fits the GPU": ("✓", "GPU", "good"),
+    "fits in memory": ("✓", "memory", "good"),
+    "partly on the GPU": ("◐", "part GPU", "fair"),
+    "does not fit": ("✗", "too big", "bad"),
+}
 _PLACES = {"folder": "on disk", "hub": "in the hub's cache", "own": "a file of your own"}
 
 
@@ -23,11 +30,14 @@ class Detail:
 
 def details(row: PairRow) -> tuple[Detail, ...]:
     """What there is to say about a pair, the most pressing first; headings without anything to say are left out."""
+    memory = ("Memory", _memory(row))
+    is_short = row.fit is not None and row.fit.verdict in ("does not fit", "partly on the GPU")
     parts = (
         ("Cannot be used", row.problems),
-        ("Memory", _memory(row)),
+        *((memory,) if is_short else ()),
         ("Vocabulary", _vocabulary(row)),
         ("Measured here", _measured(row)),
+        *(() if is_short else (memory,)),
         ("Good to know", (*row.warnings, *((row.pair.pair.note,) if row.pair.pair.note else ()))),
         ("Files", _files(row)),
     )
@@ -59,6 +69,41 @@ def measured_text(row: PairRow) -> str:
     return f"{rate}{'about ' if row.measured.is_predicted else ''}{row.measured.speedup:.2f}×"
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A verdict for the table: a mark that needs no colour, a word or two, and how good it is."""
+
+    mark: str
+    word: str
+    level: Literal["good", "fair", "bad", "open"]
+
+
+def fit_verdict(row: PairRow) -> Verdict:
+    """Whether it fits, in a word."""
+    if row.problems:
+        return Verdict("✗", "unusable", "bad")
+    if row.fit is None:
+        return Verdict("?", "not known" if row.is_examined else "…", "open")
+    mark, word, level = _FITS[row.fit.verdict]
+    return Verdict(mark, f"~{word}" if row.fit.is_rough else word, level)
+
+
+def match_verdict(row: PairRow) -> Verdict:
+    """Whether the draft has the target's vocabulary, in a word."""
+    return _MATCHES[row.match]
+
+
+def best_text(measured: Measured) -> str:
+    """What a measurement recommends; empty where it was not asked."""
+    if measured.best is None:
+        return ""
+    drafter, length, speedup = measured.best
+    if drafter == "none":
+        return "Recommended here: none. Plain decoding is as fast as anything."
+    name = {"draft": "the draft model", "ngram": "n-gram (the text so far)"}.get(drafter, drafter)
+    return f"Recommended here: {name} with γ {length}, about {speedup:.2f}×."
+
+
 def row_json(row: PairRow) -> dict[str, Any]:
     """The row as plain values: sizes in bytes, null for what is not known."""
     fit, found = row.fit, row.compatibility
@@ -88,6 +133,17 @@ def row_json(row: PairRow) -> dict[str, Any]:
         "problems": list(row.problems),
         "warnings": list(row.warnings),
     }
+
+
+_MATCHES: dict[MatchVerdict, Verdict] = {
+    "same vocabulary": Verdict("✓", "same", "good"),
+    "same, padded": Verdict("✓", "padded", "good"),
+    "same model": Verdict("✓", "itself", "good"),
+    "differs": Verdict("✗", "differs", "bad"),
+    "checked when fetched": Verdict("?", "later", "open"),
+    "cannot be read": Verdict("✗", "unread", "bad"),
+    "no draft": Verdict("–", "no draft", "open"),
+}
 
 
 def _fit_json(fit: Fit) -> dict[str, Any]:
@@ -148,10 +204,12 @@ def _measured(row: PairRow) -> Iterator[str]:
         return
     plain = f"plain {measured.plain_tokens_per_second:.1f} tokens a second"
     yield f"{measured_text(row)}; {plain} ({measured.measured_at})."
-    if not measured.pays:
-        yield "Drafting with this model does not pay here: --draft ngram or none is faster."
+    if row.draft is not None and not measured.pays:
+        yield "Drafting with this model does not pay here: n-gram or none is faster."
     elif measured.num_draft_tokens:
         yield f"Best with γ {measured.num_draft_tokens}."
+    if best := best_text(measured):
+        yield best
 
 
 def _files(row: PairRow) -> Iterator[str]:

@@ -139,15 +139,20 @@ def recommend(rows: Sequence[PairRow]) -> list[PairRow]:
 
 
 def sorted_rows(rows: Iterable[PairRow], by: SortKey) -> list[PairRow]:
-    """By how well they fit (the larger target first), by measured speedup, or by size (the smaller first).
+    """By how well they fit, by measured speedup, or by size (the smaller first).
 
-    What is not known comes last.
+    Of those that fit alike the larger target comes first, and the recommended one before all. What is not known comes
+    last.
     """
     if by == "size":
         return sorted(rows, key=lambda row: (row.size is None, row.size or 0))
     if by == "speedup":
         return sorted(rows, key=lambda row: -(row.measured.speedup if row.measured else 0.0))
-    return sorted(rows, key=lambda row: (RANK[row.fit.verdict] if row.fit else len(RANK), -(row.target.size or 0)))
+
+    def fit(row: PairRow) -> tuple[bool, int, int]:
+        return not row.is_recommended, RANK[row.fit.verdict] if row.fit else len(RANK), -(row.target.size or 0)
+
+    return sorted(rows, key=fit)
 
 
 def matching_rows(rows: Iterable[PairRow], text: str) -> list[PairRow]:

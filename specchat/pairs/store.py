@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -136,6 +136,35 @@ def remove(model: Model, folder: Path) -> Removed:
     if found is not None and found.parent != folder.absolute():
         notes.append(f"{found} is in the hub's cache, which other programs share: `hf cache rm model/{model.hub}`.")
     return Removed(tuple(removed), size, tuple(notes))
+
+
+def discard(model: Model, folder: Path) -> Removed:
+    """Deletes what an interrupted fetch of a model left; a whole file stays.
+
+    Raises:
+        ModelFileError: it is being fetched just now.
+        DownloadError: the system refused.
+    """
+
+    def give_up() -> None:
+        raise ModelFileError(f"{model.name} is being fetched just now.", "Stop that first.")
+
+    removed, size = [], 0
+    for name in () if model.path is not None else model.files:
+        with disk_errors(folder), exclusive(wheels.lock_path(folder, model.files[0]), give_up):
+            part = wheels.part_path(folder, name)
+            if part.is_file():
+                size += part.stat().st_size
+                removed.append(part)
+            wheels.discard(folder, name)
+    return Removed(tuple(removed), size)
+
+
+def together(removals: Iterable[Removed]) -> Removed:
+    """Several removals as one."""
+    done = list(removals)
+    paths, notes = (tuple(item for each in done for item in getattr(each, what)) for what in ("paths", "notes"))
+    return Removed(paths, sum(each.size for each in done), notes)
 
 
 def clean(catalog: Catalog, folder: Path, *, resumable: bool = False) -> Removed:

@@ -71,6 +71,7 @@ class LiveChat:
         self.load_fractions: dict[str, float] = {}
         self.waiting: list[str] = []
         self.context_used = 0
+        self._is_lent = False
         self._load: Load | None = None
         self._place: ReplyPlace | None = None
         self._events: list[Event] = []
@@ -117,6 +118,18 @@ class LiveChat:
         """Loads the same pair once more, set up for the mode."""
         if self._load is not None:
             self.load(replace(self._load, exact=self.settings.mode == "exact"))
+
+    def lend_engine(self) -> None:
+        """Leaves the engine, which must be idle, to somebody else: its messages are not read here for now."""
+        self._is_lent = True
+
+    def take_engine_back(self, *, keeps_pair: bool) -> None:
+        """Reads the engine's messages again. ``keeps_pair``: the chat's pair is still loaded as it was."""
+        self._is_lent = False
+        if not keeps_pair:
+            self.loaded = None
+            self.context_used = 0
+            self.phase = Phase.EMPTY
 
     # --- replies --------------------------------------------------------------------------------------------------
 
@@ -233,7 +246,7 @@ class LiveChat:
 
     def pump(self) -> list[Occurrence]:
         """Everything that has happened since the last time."""
-        for message in self.engine.drain():
+        for message in () if self._is_lent else self.engine.drain():
             match message:
                 case ReplyEvent():
                     self._take_event(message)

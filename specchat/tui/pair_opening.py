@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from specchat.engine.interface import Load
-from specchat.errors import SpecchatError
+from specchat.errors import SpecchatError, UsageError
 from specchat.tui.live_chat import LiveChat
+from specchat.tui.pair_measuring import PairMeasuring
 from specchat.tui.pair_shelf import Fetch, PairFiles, PairShelf
 
 
@@ -22,6 +23,8 @@ class PairOpening:
         name: the pair's name as people read it; empty before the first.
         files: what was loaded last.
         fetch: the fetch that is going on, or that failed.
+        measuring: measures pairs with the chat's engine.
+        is_picking: the pair picker is open, which decides what is loaded next.
     """
 
     def __init__(self, chat: LiveChat, shelf: PairShelf, options: Load) -> None:
@@ -29,9 +32,12 @@ class PairOpening:
         self.name = ""
         self.files: PairFiles | None = None
         self.fetch: Fetch | None = None
+        self.measuring = PairMeasuring(chat, options)
+        self.is_picking = False
         self._chat = chat
         self._options = options
         self._told = False
+        self._own_drafter: str | None = None  # what drafted before a pair without a draft model asked for n-gram
 
     @property
     def is_fetching(self) -> bool:
@@ -44,6 +50,8 @@ class PairOpening:
         Raises:
             SpecchatError: there is no such pair, or one of its files cannot be used.
         """
+        if self.measuring.is_going:
+            raise UsageError("A measurement is being stopped.", "Try again in a moment.")
         self.name = self._chat.pair = self.shelf.name(key)
         self.cancel()
         self.fetch = None
@@ -76,7 +84,11 @@ class PairOpening:
         return True
 
     def look(self) -> SpecchatError | None:
-        """Loads the pair once it is here; why it did not come, once."""
+        """Loads the pair once it is here; why it did not come, once. Takes over what is being measured."""
+        self.measuring.look()
+        if self.measuring.displaced and not self.is_picking and not self.measuring.is_going:
+            self.measuring.displaced = False
+            self._chat.load_again()
         fetch = self.fetch
         if fetch is None or not fetch.is_over:
             return None
@@ -89,5 +101,19 @@ class PairOpening:
 
     def _load(self, files: PairFiles) -> None:
         self.files = files
+        self.measuring.displaced = False
+        self.shelf.chosen(files)
+        self._set_drafter(files.drafter)
         exact = self._chat.settings.mode == "exact"
         self._chat.load(replace(self._options, target=files.target, draft=files.draft, exact=exact))
+
+    def _set_drafter(self, drafter: str) -> None:
+        """A pair that drafts from the text so far turns that on; the next one with a draft model turns it off again."""
+        settings = self._chat.settings
+        if drafter == "ngram" and settings.drafter not in ("ngram", "auto"):
+            self._own_drafter = settings.drafter
+            self._chat.change(replace(settings, drafter="ngram"))
+        elif drafter == "draft" and self._own_drafter is not None:
+            if settings.drafter == "ngram":
+                self._chat.change(replace(settings, drafter=self._own_drafter))
+            self._own_drafter = None

@@ -4,38 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from specchat.errors import CancelledError, SpecchatError, UsageError
+from specchat.errors import CancelledError, SpecchatError
 
 if TYPE_CHECKING:
     from specchat.pairs.catalog import ModelPair
+    from specchat.pairs.collection import Collection
     from specchat.pairs.fetching import FetchProgress
 
 
 @dataclass(frozen=True, slots=True)
-class PairChoice:
-    """A pair as a list shows it. Sizes in bytes; ``missing`` is what would have to be fetched, None if not known."""
-
-    key: str
-    name: str
-    note: str
-    size: int | None
-    missing: int | None
-
-    @property
-    def is_here(self) -> bool:
-        """Whether nothing has to be fetched."""
-        return self.missing == 0
-
-
-@dataclass(frozen=True, slots=True)
 class PairFiles:
-    """A pair that is ready to load: its names, paths, and the files' hashes where the catalogue knows them."""
+    """A pair that is ready to load: its names, paths, and the files' hashes where the catalogue knows them.
+
+    ``drafter`` is what drafts: "draft" (the draft model), "ngram", or "none" where the pair has none.
+    """
 
     key: str
     name: str
@@ -43,13 +29,17 @@ class PairFiles:
     draft: str | None
     target_sha256: str | None = None
     draft_sha256: str | None = None
+    drafter: str = "draft"
 
 
 class PairShelf(Protocol):
-    """Where pairs come from."""
+    """Where pairs come from.
 
-    def choices(self) -> list[PairChoice]:
-        """All pairs. Reads the disk, but neither hashes nor asks the network."""
+    Attributes:
+        collection: every pair, for the picker.
+    """
+
+    collection: Collection
 
     def name(self, key: str) -> str:
         """A pair's name as people read it.
@@ -64,82 +54,43 @@ class PairShelf(Protocol):
     def fetch(self, key: str, progress: Callable[[FetchProgress], None], cancelled: Callable[[], bool]) -> PairFiles:
         """Fetches what is missing."""
 
+    def chosen(self, files: PairFiles) -> None:
+        """Takes note that a pair is used now."""
 
-class CatalogShelf:
-    """The pairs of the catalogue, and pairs of a person's own files.
 
-    Args:
-        pairs: every pair, by its key.
-        folder: the models folder.
-        offline: open no connection.
-    """
+class CollectionShelf:
+    """The pairs of a collection: the catalogue's, and pairs of a person's own files."""
 
-    def __init__(self, pairs: Iterable[ModelPair], folder: Path, offline: bool = False) -> None:
-        self._pairs = {pair.key: pair for pair in pairs}
-        self._folder = folder
-        self._offline = offline
-
-    def choices(self) -> list[PairChoice]:
-        """All pairs."""
-        return [self._choice(pair) for pair in self._pairs.values()]
+    def __init__(self, collection: Collection) -> None:
+        self.collection = collection
 
     def name(self, key: str) -> str:
         """A pair's name as people read it."""
-        if key not in self._pairs:
-            alike = get_close_matches(key, self._pairs, n=1, cutoff=0.4)
-            hint = f"Did you mean {alike[0]}?" if alike else "/pair alone lists all pairs."
-            raise UsageError(f'There is no pair called "{key}".', hint)
-        return pair_name(self._pairs[key])
+        return self.collection.pair(key).name
 
     def files(self, key: str) -> PairFiles | None:
         """The pair's files; None where something must be fetched first."""
         from specchat.pairs.sources import find
 
-        pair = self._pairs[key]
-        target = find(pair.target, self._folder)
-        draft = None if pair.draft is None else find(pair.draft, self._folder)
+        pair = self.collection.pair(key)
+        target = find(pair.target, self.collection.folder)
+        draft = None if pair.draft is None else find(pair.draft, self.collection.folder)
         if target is None or (pair.draft is not None and draft is None):
             return None
         return _ready(pair, str(target), None if draft is None else str(draft))
 
     def fetch(self, key: str, progress: Callable[[FetchProgress], None], cancelled: Callable[[], bool]) -> PairFiles:
         """Fetches what is missing."""
-        from specchat.pairs.sources import fetch
+        target, draft = self.collection.fetch(key, progress, cancelled)
+        return _ready(self.collection.pair(key), str(target), None if draft is None else str(draft))
 
-        pair = self._pairs[key]
-        paths = {
-            model.key: fetch(model, self._folder, offline=self._offline, progress=progress, cancelled=cancelled)
-            for model in pair.models
-        }
-        draft = None if pair.draft is None else str(paths[pair.draft.key])
-        return _ready(pair, str(paths[pair.target.key]), draft)
-
-    def _choice(self, pair: ModelPair) -> PairChoice:
-        from specchat.pairs.sources import find
-
-        sizes = [model.size for model in pair.models]
-        missing = [model.size for model in pair.models if find(model, self._folder) is None]
-        return PairChoice(pair.key, pair_name(pair), pair.pair.note, _sum(sizes), _sum(missing))
+    def chosen(self, files: PairFiles) -> None:
+        """Takes note that a pair is used now."""
 
 
 def _ready(pair: ModelPair, target: str, draft: str | None) -> PairFiles:
     draft_sha256 = None if pair.draft is None else pair.draft.sha256
-    return PairFiles(pair.key, pair_name(pair), target, draft, pair.target.sha256, draft_sha256)
-
-
-def _sum(sizes: list[int | None]) -> int | None:
-    return None if None in sizes else sum(size for size in sizes if size is not None)
-
-
-def pair_name(pair: ModelPair) -> str:
-    """Target ⟵ draft, without what both names share."""
-    target = pair.target.name.removesuffix(" Instruct")
-    if pair.draft is None:
-        return target
-    words, others = pair.draft.name.removesuffix(" Instruct").split(), target.split()
-    while len(words) > 1 and others and words[0] == others[0]:
-        words, others = words[1:], others[1:]
-    return f"{target} ⟵ {' '.join(words)}"
+    return PairFiles(pair.key, pair.name, target, draft, pair.target.sha256, draft_sha256, pair.drafter)
 
 
 class Fetch:

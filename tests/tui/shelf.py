@@ -1,14 +1,59 @@
-"""A shelf of two pairs, one of which has to be fetched."""
+"""A shelf of three pairs, one of which is on the disk, one comes when the test says so, and one cannot be fetched."""
 
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from specchat.errors import CancelledError, NetworkError, UsageError
+from specchat.config import State
+from specchat.errors import CancelledError, NetworkError
+from specchat.pairs.catalog import Catalog, Model, Pair
+from specchat.pairs.collection import Collection, Surroundings
 from specchat.pairs.fetching import FetchProgress
-from specchat.tui.pair_shelf import PairChoice, PairFiles
+from specchat.tui.pair_shelf import PairFiles
+from tests.pairs.machines import machine
 
 HERE = PairFiles("small", "qwen2.5-coder 1.5B ⟵ 0.5B", "/models/target.gguf", "/models/draft.gguf")
+
+_MODELS = {
+    "target": Model(key="target", name="qwen2.5-coder 1.5B", file="target.gguf", size=1_100_000_000, license="mit"),
+    "draft": Model(key="draft", name="qwen2.5-coder 0.5B", file="draft.gguf", size=500_000_000, license="mit"),
+    "large": Model(key="large", name="qwen2.5-coder 7B", file="large.gguf", size=4_700_000_000, license="mit"),
+    "gone": Model(key="gone", name="gone", file="gone.gguf", size=90_000_000),
+}
+_PAIRS = {
+    "small": Pair(key="small", target="target", draft="draft", note="Small enough for a CPU."),
+    "large": Pair(key="large", target="large", draft="draft", note="For 8 GB of GPU memory."),
+    "gone": Pair(key="gone", target="gone"),
+}
+
+
+@dataclass
+class Kept:
+    """What is remembered, in memory."""
+
+    state: State = field(default_factory=State)
+
+    def read(self) -> State:
+        return self.state
+
+    def add_place(self, path: str) -> None:
+        self._set(added=(*self.state.added, path))
+
+    def forget_place(self, path: str) -> None:
+        self._set(added=tuple(each for each in self.state.added if each != path))
+
+    def add_pair(self, target: str, draft: str) -> None:
+        self._set(combined=(*self.state.combined, (target, draft)))
+
+    def forget_pair(self, target: str, draft: str) -> None:
+        self._set(combined=tuple(each for each in self.state.combined if each != (target, draft)))
+
+    def _set(self, **changes) -> None:
+        import msgspec
+
+        self.state = msgspec.structs.replace(self.state, **changes)
 
 
 class FakeShelf:
@@ -16,26 +61,24 @@ class FakeShelf:
 
     def __init__(self) -> None:
         self.arrived = threading.Event()
-
-    def choices(self) -> list[PairChoice]:
-        return [
-            PairChoice("small", HERE.name, "small enough for a CPU", 1_600_000_000, 0),
-            PairChoice("large", "qwen2.5-coder 7B ⟵ 0.5B", "for 8 GB of GPU memory", 5_100_000_000, 4_700_000_000),
-        ]
+        self.used: list[PairFiles] = []
+        self.collection = Collection(
+            Catalog(_MODELS, _PAIRS), Path("/nowhere"), Kept(), lambda: Surroundings(machine(8), "b1")
+        )
 
     def name(self, key: str) -> str:
-        names = {"small": HERE.name, "large": "qwen2.5-coder 7B ⟵ 0.5B", "gone": "gone"}
-        if key not in names:
-            raise UsageError(f'There is no pair called "{key}".', 'Did you mean "small"?')
-        return names[key]
+        return self.collection.pair(key).name
 
     def files(self, key: str) -> PairFiles | None:
         return HERE if key == "small" else None
 
+    def chosen(self, files: PairFiles) -> None:
+        self.used.append(files)
+
     def fetch(self, key, progress, cancelled) -> PairFiles:
         if key == "gone":
             raise NetworkError("The hub did not answer.", "Try again later.")
-        progress(FetchProgress("Qwen2.5-Coder 7B", "hub", 1_175_000_000, 4_700_000_000, "fetching from the hub"))
+        progress(FetchProgress("qwen2.5-coder 7B", "hub", 1_175_000_000, 4_700_000_000, "fetching from the hub"))
         while not self.arrived.wait(0.01):
             if cancelled():
                 raise CancelledError("stopped", "")

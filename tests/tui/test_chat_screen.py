@@ -172,7 +172,7 @@ async def test_a_dead_engine_leaves_the_chat_and_can_be_loaded_again():
         await settle(pilot)
         text = screen_text(app)
         assert "half an" in text
-        assert "cut: the engine stopped" in text
+        assert "cut: the engine stopped" in text.replace("\u00a0", " ")
         assert "! llama.cpp gave up (SIGABRT)." in text
         assert "Load the pair again. Ctrl+R does." in text
         assert "no model: Ctrl+R loads the pair" in text
@@ -189,7 +189,7 @@ async def test_a_missing_pair_is_fetched_first_and_then_loaded():
             await asyncio.sleep(0.01)
         await settle(pilot, frames=8)
         text = screen_text(app)
-        assert "fetching: Qwen2.5-Coder 7B" in text
+        assert "fetching: qwen2.5-coder 7B" in text
         assert "25%, 1.2 GB of 4.7 GB" in text
         app.shelf.arrived.set()
         while app.screen.opening.fetch is not None:
@@ -431,8 +431,7 @@ async def test_regenerate_continue_edit_delete_and_new():
 async def test_a_pair_is_chosen_from_the_list():
     async with running(pair=None) as (app, pilot):
         assert "qwen2.5-coder 7B ⟵ 0.5B" in screen_text(app)
-        assert "to fetch: 4.7 GB" in screen_text(app)
-        await pilot.press("enter")
+        await pilot.press("slash", *"1.5b", "enter", "enter")
         await settle(pilot)
         assert sent(app, Load)[0].target == "/models/target.gguf"
         await say(pilot, "/pair smal")

@@ -31,10 +31,6 @@ async def ask(pilot):
     await say(pilot, "why is the sky blue?")
 
 
-async def nothing(pilot):
-    pass
-
-
 async def inspect(pilot):
     await ask(pilot)
     await pilot.press("tab", "r")
@@ -86,10 +82,6 @@ def test_dead_engine(picture):
 
 def test_hostile_text(picture):
     assert picture(hostile, engine=ScriptedEngine([reply_events([round_of(f"{HOSTILE}|a|b")])]))
-
-
-def test_list_of_pairs(picture):
-    assert picture(nothing, pair=None)
 
 
 def test_help(picture):

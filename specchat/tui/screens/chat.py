@@ -55,7 +55,7 @@ class ChatScreen(Screen[None]):
         self, chat: LiveChat, pairs: PairShelf, first_pair: str | None, load_options: Load, still: bool = False
     ) -> None:
         super().__init__()
-        self._still = still
+        self.still = still
         self.chat = chat
         self.opening = PairOpening(chat, pairs, load_options)
         self._first_pair = first_pair
@@ -74,7 +74,7 @@ class ChatScreen(Screen[None]):
         yield Inspector(id="inspector")
         yield QuietStatic(id="folded")
         yield StateLine(id="state")
-        yield Prompt(id="prompt", cursor_blink=not self._still)
+        yield Prompt(id="prompt", cursor_blink=not self.still)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -86,7 +86,7 @@ class ChatScreen(Screen[None]):
         self.query_one(Inspector).display = False
         self.prompt.focus()
         self.fold.show_conversation()
-        if not self._still:
+        if not self.still:
             self.set_interval(_FRAME, self.pump)
         self.call_after_refresh(self._open_first_pair)
 

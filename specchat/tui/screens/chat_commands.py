@@ -134,13 +134,18 @@ class ChatCommands:
         self._screen.open_pair(name)
 
     def choose_pair(self) -> None:
-        """Shows the list of pairs."""
+        """Shows the pair picker."""
         from specchat.tui.screens.pairs import PairsScreen
 
-        self._screen.app.push_screen(PairsScreen(self._screen.opening.shelf.choices()), self._chosen)
+        opening = self._screen.opening
+        opening.is_picking = True
+        self._screen.app.push_screen(PairsScreen(opening, self._screen.still), self._chosen)
 
     def _chosen(self, key: str | None) -> None:
-        if key is not None:
+        opening = self._screen.opening
+        opening.is_picking = False
+        loaded = opening.files is not None and opening.files.key == key and self._chat.loaded is not None
+        if key is not None and not loaded:
             self._screen.open_pair(key)
 
     def _help(self) -> None:

@@ -1,0 +1,297 @@
+"""Every pair that one can choose: the catalogue's, those that a person made, and those of models that were found.
+
+The picker and ``specchat --pair --list`` take their rows from here. Nothing is loaded and no connection is opened, but
+for `fetch`. The slow parts (`look_around`, `examine`, `discover`) belong into a thread of their own; one thread at a
+time may call them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from specchat.errors import ModelFileError, UsageError
+from specchat.pairs import store
+from specchat.pairs.catalog import Catalog, Model, ModelPair
+from specchat.pairs.combining import Free, pair_of, reference, remembered_pair
+from specchat.pairs.fetching import Progress
+from specchat.pairs.found import FoundModel, LeftOut, added_models
+from specchat.pairs.library import other_models
+from specchat.pairs.measured import Measured, PairMeasurement, latest
+from specchat.pairs.memory import Machine
+from specchat.pairs.rows import PairRow, recommend
+from specchat.pairs.shelf import examine, glance
+from specchat.pairs.sources import fetch_pair
+from specchat.pairs.suggestions import suggest_pairs
+from specchat.strict_toml import nearest
+
+
+class Remembered(Protocol):
+    """What is remembered from one start to the next (`specchat.config.State`)."""
+
+    @property
+    def added(self) -> Sequence[str]:
+        """Files and folders that the person added."""
+
+    @property
+    def combined(self) -> Sequence[tuple[str, str]]:
+        """Pairs that the person made: target and draft, as `specchat.pairs.combining.reference` names them."""
+
+    @property
+    def measurements(self) -> Sequence[PairMeasurement]:
+        """What was measured, the latest last."""
+
+
+class Memory(Protocol):
+    """Where that is kept. Nothing here fails: what cannot be kept is forgotten, and said when the program ends."""
+
+    def read(self) -> Remembered:
+        """What is remembered now."""
+
+    def add_place(self, path: str) -> None:
+        """Remembers a file or a folder."""
+
+    def forget_place(self, path: str) -> None:
+        """Forgets it again."""
+
+    def add_pair(self, target: str, draft: str) -> None:
+        """Remembers a pair that the person made."""
+
+    def forget_pair(self, target: str, draft: str) -> None:
+        """Forgets it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What there is to run a pair on.
+
+    Attributes:
+        machine: its devices.
+        build: the llama.cpp that is here.
+        problem: why the devices are not known, where they are not.
+    """
+
+    machine: Machine | None
+    build: str = ""
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class Collection:
+    """Every pair, by its key.
+
+    Attributes:
+        catalog: the catalogue.
+        folder: the models folder.
+        memory: what was remembered.
+        surroundings: asks for the devices; it may take some seconds.
+        offline: open no connection.
+        n_ctx: tokens of context to reckon with; None for the default.
+        gpu_layers: layers of the target on GPUs; None for as many as fit.
+        left_out: files that were found and cannot be used.
+        around: the answer of ``surroundings``, once it has been asked.
+    """
+
+    catalog: Catalog
+    folder: Path
+    memory: Memory
+    surroundings: Callable[[], Surroundings] = lambda: Surroundings(None)
+    offline: bool = False
+    n_ctx: int | None = None
+    gpu_layers: int | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    around: Surroundings | None = None
+    _pairs: dict[str, ModelPair] = field(default_factory=dict)
+    _suggested: tuple[str, ...] = ()
+    _found: tuple[FoundModel, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._pairs |= {pair.key: pair for pair in self.catalog.all_pairs()}
+        for target, draft in self.memory.read().combined:
+            if (pair := remembered_pair(target, draft, self.catalog)) is not None:
+                self.take(pair)
+
+    # --- what there is --------------------------------------------------------------------------------------------
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of all pairs."""
+        return tuple(self._pairs)
+
+    def take(self, pair: ModelPair) -> str:
+        """Adds a pair, unless it is there, and returns its key: another where its own is taken by another pair."""
+        same = next((key for key, known in self._pairs.items() if _same(known, pair)), None)
+        if same is not None:
+            return same
+        key, number = pair.key, 1
+        while key in self._pairs:
+            number += 1
+            key = f"{pair.key}-{number}"
+        self._pairs[key] = pair if key == pair.key else pair.renamed(key)
+        return key
+
+    def put(self, pair: ModelPair) -> None:
+        """Adds a pair in place of the one that has its key."""
+        self._pairs[pair.key] = pair
+
+    def pair(self, key: str) -> ModelPair:
+        """The pair of that name.
+
+        Raises:
+            UsageError: there is none; it names the nearest.
+        """
+        if key not in self._pairs:
+            alike = nearest(key, self._pairs)
+            hint = f"Did you mean {alike}?" if alike else "/pair alone lists all pairs."
+            raise UsageError(f'There is no pair called "{key}".', hint)
+        return self._pairs[key]
+
+    def row(self, key: str) -> PairRow:
+        """A pair at a glance: names and sizes only."""
+        return glance(self._pairs[key], self.folder)
+
+    def models(self) -> list[Model]:
+        """Every model that could be a target or a draft: the catalogue's, those found, and those of pairs."""
+        known = [*self.catalog.models.values(), *(each.model for each in self._found)]
+        known += [model for pair in self._pairs.values() for model in pair.models]
+        return list({reference(model): model for model in reversed(known)}.values())[::-1]
+
+    # --- slow -----------------------------------------------------------------------------------------------------
+
+    def look_around(self) -> Surroundings:
+        """Asks for the devices."""
+        self.around = self.surroundings()
+        return self.around
+
+    def examine(self, row: PairRow, also_free: Callable[[Machine], Machine] = lambda machine: machine) -> PairRow:
+        """The row with what its files tell, and what was measured of it.
+
+        Args:
+            row: at a glance.
+            also_free: what would be free besides, once a pair that is loaded now is gone.
+        """
+        machine = None if self.around is None or self.around.machine is None else also_free(self.around.machine)
+        return examine(row, machine, self.measured(row), n_ctx=self.n_ctx, gpu_layers=self.gpu_layers)
+
+    def measured(self, row: PairRow) -> Measured | None:
+        """What was last measured of a pair with the devices and the llama.cpp that are here."""
+        if self.around is None or self.around.machine is None:
+            return None
+        here = {name for each in self.around.machine.devices for name in _names(each)}
+        return latest(self.memory.read().measurements, row.names, here, self.around.build)
+
+    def discover(self, cancelled: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
+        """Looks for models of other programs and in places that were added: the keys of the pairs that they make."""
+        library = other_models(self.catalog, self.folder, self.memory.read().added, cancelled)
+        suggested = suggest_pairs(library.models, cancelled)
+        if cancelled():
+            return self._suggested
+        self._found, self.left_out = library.models, library.left_out
+        for key in self._suggested:
+            self._pairs.pop(key, None)
+        known = set(self._pairs)
+        taken = [self.take(pair) for pair in suggested]
+        self._suggested = tuple(key for key in taken if key not in known)
+        return self._suggested
+
+    def all_rows(self) -> list[PairRow]:
+        """Everything at once, examined, with the recommended one marked: for a list that is printed."""
+        self.look_around()
+        self.discover()
+        return recommend([self.examine(self.row(key)) for key in self.keys])
+
+    # --- what a person does ---------------------------------------------------------------------------------------
+
+    def add(self, path: Path) -> list[FoundModel]:
+        """Adds a file or a folder; `discover` then makes pairs of it.
+
+        Raises:
+            ModelFileError: there is no such thing, or no model in it that can be used; it says why.
+        """
+        path = path.expanduser().absolute()
+        findings = added_models(path)
+        models = [each for each in findings if isinstance(each, FoundModel)]
+        if not models:
+            first = next(each for each in findings if isinstance(each, LeftOut))
+            raise ModelFileError(first.reason, first.next_step)
+        self.memory.add_place(str(path))
+        return models
+
+    def combine(self, target: Model, draft: Model | Free) -> str:
+        """Makes a pair of any two models, remembers it, and returns its key."""
+        pair = pair_of(target, draft)
+        known = set(self._pairs)
+        key = self.take(pair)
+        if key not in known:
+            self.memory.add_pair(reference(target), reference(draft))
+        return key
+
+    def is_combined(self, key: str) -> bool:
+        """Whether the person made that pair."""
+        return self._references(key) in self.memory.read().combined
+
+    def can_forget(self, key: str) -> bool:
+        """Whether the person put that pair on the list, and may take it off again."""
+        return self.is_combined(key) or self._pairs[key].target.path in self.memory.read().added
+
+    def forget(self, key: str) -> bool:
+        """Takes a pair that the person made, or a file that the person added, off the list; False for others.
+
+        No file is touched.
+        """
+        if self.is_combined(key):
+            self.memory.forget_pair(*self._references(key))
+            self._pairs.pop(key, None)
+            return True
+        path = self._pairs[key].target.path
+        if path is not None and path in self.memory.read().added:
+            self.memory.forget_place(path)
+            self._pairs.pop(key, None)
+            return True
+        return False
+
+    def fetch(self, key: str, progress: Progress, cancelled: Callable[[], bool]) -> tuple[Path, Path | None]:
+        """Fetches what is missing of a pair: the paths of target and draft.
+
+        Raises:
+            SpecchatError: as `specchat.pairs.sources.fetch`.
+        """
+        pair = self._pairs[key]
+        return fetch_pair(pair, self.folder, offline=self.offline, progress=progress, cancelled=cancelled)
+
+    def discard(self, key: str) -> store.Removed:
+        """Deletes what an interrupted fetch of a pair left; whole files stay.
+
+        Raises:
+            SpecchatError: it is being fetched just now, or the system refused.
+        """
+        missing = [state.model for state in self.row(key).states if state.stored is None]
+        return store.together(store.discard(model, self.folder) for model in missing)
+
+    def remove(self, models: Iterable[Model]) -> store.Removed:
+        """Deletes models that specchat fetched, wherever it put them; nobody else's files are touched.
+
+        Raises:
+            SpecchatError: one is being fetched just now, or the system refused.
+        """
+        return store.together(store.remove(model, self.folder) for model in models)
+
+    def users_of(self, model: Model, but: str) -> Iterator[ModelPair]:
+        """The other pairs that have all their files here and would miss that one."""
+        for key, pair in list(self._pairs.items()):
+            if key != but and model in pair.models and self.row(key).is_here:
+                yield pair
+
+    def _references(self, key: str) -> tuple[str, str]:
+        pair = self._pairs[key]
+        return reference(pair.target), pair.drafter if pair.draft is None else reference(pair.draft)
+
+
+def _same(one: ModelPair, other: ModelPair) -> bool:
+    return (one.target, one.draft, one.drafter) == (other.target, other.draft, other.drafter)
+
+
+def _names(device: object) -> Iterator[str]:
+    yield from (getattr(device, each) for each in ("name", "description") if hasattr(device, each))

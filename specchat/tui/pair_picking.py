@@ -1,0 +1,333 @@
+"""What the pair picker knows and does, without a widget: pairs, their order, fetches, and which keys work now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from specchat.errors import SpecchatError
+from specchat.pairs.fetching import size_text
+from specchat.pairs.memory import DeviceMemory, DeviceUse, Machine
+from specchat.pairs.rows import SORT_KEYS, PairRow, SortKey, matching_rows, recommend, sorted_rows
+from specchat.tui.figures import seconds_text
+from specchat.tui.pair_fetches import PairFetches
+from specchat.tui.pair_looking import Discovered, Examined, Looking, News, Tried, Trouble
+from specchat.tui.pair_measuring import PairMeasuring
+from specchat.tui.pair_shelf import PairShelf
+from specchat.tui.pair_table import Entry
+
+SORT_NAMES: dict[SortKey, str] = {"fit": "fits best", "speedup": "measured speedup", "size": "size"}
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A sentence below the table, and what to do."""
+
+    kind: Literal["info", "warning", "error"]
+    message: str
+    next_step: str = ""
+
+
+class PairPicking:
+    """The picker's state. The screen calls `tick` some times a second and shows what has become of it.
+
+    Args:
+        shelf: the pairs.
+        measuring: measures one.
+        loaded: the key of the pair that is loaded; None where none is.
+
+    Attributes:
+        sort: how the rows are sorted.
+        filter: the words that all rows shown have in them.
+        highlighted: the key of the row that the cursor is on.
+        notice: the last thing that had to be said.
+        opening: the pair that is to be opened once it is here.
+        chosen: the pair to chat with: the picker is done.
+        tried: pairs that were compared for a choice of drafts, by key.
+    """
+
+    def __init__(self, shelf: PairShelf, measuring: PairMeasuring, loaded: str | None = None) -> None:
+        self.shelf = shelf
+        self.collection = shelf.collection
+        self.measuring = measuring
+        self.loaded = loaded
+        self.fetches = PairFetches(shelf)
+        self.looking = Looking(self.collection, self._once_unloaded)
+        self.sort: SortKey = "fit"
+        self.filter = ""
+        self.highlighted = loaded
+        self.notice: Notice | None = None
+        self.opening: str | None = None
+        self.chosen: str | None = None
+        self.tried: dict[str, PairRow] = {}
+        self._rows: dict[str, PairRow] = {}
+        self._was_moved = loaded is not None
+        self._seen_result: object = measuring.result
+
+    # --- its life -------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Shows what can be seen at a glance, and begins to look closer."""
+        self._rows = {key: self.collection.row(key) for key in self.collection.keys}
+        self.looking.begin(tuple(self._rows))
+
+    def close(self) -> None:
+        """Stops everything; what was fetched stays."""
+        self.looking.close()
+        self.fetches.pause_all()
+        self.measuring.cancel()
+
+    def tick(self) -> bool:
+        """Takes over what has happened; False where that is nothing."""
+        news = self.looking.news()
+        for each in news:
+            self._take(each)
+        if news:
+            self._recommend()
+        was_fetching = self.fetches.is_fetching
+        done, gone = self.fetches.tick()
+        for key in done:
+            self._arrived(key)
+        for key in gone:
+            self._discard(key)
+        self._look_at_failures()
+        return self._take_measurement() or bool(news or done or gone) or was_fetching or self.measuring.is_going
+
+    def _take(self, news: News) -> None:
+        match news:
+            case Examined(row):
+                if row.key in self.collection.keys:
+                    self._rows[row.key] = replace(row, is_recommended=self._is_recommended(row.key))
+            case Tried(row):
+                self.tried[row.key] = row
+            case Discovered():
+                keys = self.collection.keys
+                self._rows = {key: self._rows.get(key) or self.collection.row(key) for key in keys}
+            case Trouble(message):
+                self.notice = Notice("warning", message)
+
+    def _is_recommended(self, key: str) -> bool:
+        known = self._rows.get(key)
+        return known is not None and known.is_recommended
+
+    def _recommend(self) -> None:
+        rows = recommend(list(self._rows.values()))
+        self._rows = {row.key: row for row in rows}
+        best = next((row.key for row in rows if row.is_recommended), None)
+        if not self._was_moved and best is not None:
+            self.highlighted = best
+
+    def _once_unloaded(self, machine: Machine) -> Machine:
+        """The machine with what the loaded pair holds free again. Weights in RAM are counted as free already."""
+        row = None if self.loaded is None else self._rows.get(self.loaded)
+        if row is None or row.fit is None:
+            return machine
+        held = {use.name: use for use in row.fit.devices}
+        ram = sum(part.size for part in row.fit.parts if part.where == "RAM" and not part.what.endswith("weights"))
+        return replace(machine, devices=[_freed(device, held, ram) for device in machine.devices])
+
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    def visible(self) -> list[Entry]:
+        """The rows that are shown, in their order."""
+        return [self.entry(row) for row in matching_rows(sorted_rows(self._rows.values(), self.sort), self.filter)]
+
+    @property
+    def count(self) -> int:
+        """How many pairs there are."""
+        return len(self._rows)
+
+    def row(self, key: str | None) -> PairRow | None:
+        """What is known of a pair."""
+        return None if key is None else self._rows.get(key)
+
+    def entry(self, row: PairRow) -> Entry:
+        """A pair as the table shows it."""
+        measured_now = self.measuring.is_going and self.measuring.key == row.key
+        is_loaded = row.key == self.loaded and not self.measuring.displaced
+        return Entry(row, self.fetches.state(row.key), is_loaded, measured_now)
+
+    def current(self) -> Entry | None:
+        """The row that the cursor is on."""
+        row = self.row(self.highlighted)
+        return None if row is None else self.entry(row)
+
+    def move_to(self, key: str | None) -> None:
+        """The person has moved the cursor."""
+        if key is not None:
+            self.highlighted, self._was_moved = key, True
+
+    def sort_next(self) -> None:
+        """Sorts in the next way."""
+        self.sort = SORT_KEYS[(SORT_KEYS.index(self.sort) + 1) % len(SORT_KEYS)]
+        self.say("info", f"Sorted by {SORT_NAMES[self.sort]}.")
+
+    def say(self, kind: Literal["info", "warning", "error"], message: str, next_step: str = "") -> None:
+        """A sentence below the table."""
+        self.notice = Notice(kind, message, next_step)
+
+    def fail(self, error: SpecchatError) -> None:
+        """An error below the table."""
+        self.say("error", error.message, error.next_step)
+
+    # --- opening and fetching -------------------------------------------------------------------------------------
+
+    def open(self, key: str) -> None:
+        """Chats with a pair, once what is missing of it has been fetched."""
+        row = self._rows[key]
+        if self.measuring.is_going:
+            self.say("warning", "A pair is being measured.", "Esc stops that.")
+        elif self.shelf.files(key) is not None:
+            self.chosen = key
+        else:
+            self.opening = key
+            self._fetch(row)
+
+    def fetch(self, key: str) -> None:
+        """Fetches what is missing of a pair, or goes on with that."""
+        row = self._rows[key]
+        if self.shelf.files(key) is not None:
+            self.say("info", f"{row.pair.name} is on this disk.", "Enter opens it.")
+        else:
+            self._fetch(row)
+
+    def _fetch(self, row: PairRow) -> None:
+        if self.measuring.is_going:
+            self.say("warning", "Fetching would disturb the measurement.", "Wait for it, or stop it with Esc.")
+            return
+        self.fetches.start(row)
+        then = "and opened then" if self.opening == row.key else "and stays on this disk"
+        self.say("info", f"{row.pair.name} is fetched {then}.", "p pauses, c cancels.")
+
+    def pause(self, key: str) -> None:
+        """Stops a fetch and keeps what came, or goes on with it."""
+        state = self.fetches.state(key)
+        if state is not None and state.status in ("waiting", "fetching"):
+            self.fetches.pause(key)
+            self.say("info", "Paused; what came is kept.", "p goes on from there.")
+        else:
+            self.fetch(key)
+
+    def cancel(self, key: str) -> None:
+        """Stops a fetch and throws away what came."""
+        if self.opening == key:
+            self.opening = None
+        if self.fetches.state(key) is not None:
+            self.fetches.cancel(key)
+        else:
+            self._discard(key)
+
+    def _arrived(self, key: str) -> None:
+        self._refresh([key, *(other for other in self._rows if other != key and self._shares(other, key))])
+        row = self._rows[key]
+        if self.opening == key:
+            self.chosen = key
+        else:
+            self.say("info", f"{row.pair.name} is on this disk now.", "Enter opens it, m measures it.")
+
+    def _discard(self, key: str) -> None:
+        try:
+            removed = self.collection.discard(key)
+        except SpecchatError as error:
+            self.fail(error)
+            return
+        self._refresh([key, *(other for other in self._rows if other != key and self._shares(other, key))])
+        freed = f" and {size_text(removed.size)} are free again" if removed.size else ""
+        self.say("info", f"The fetch was cancelled{freed}.")
+
+    def _look_at_failures(self) -> None:
+        key = self.opening
+        state = None if key is None else self.fetches.state(key)
+        if state is not None and state.status in ("failed", "paused"):
+            self.opening = None
+            if state.error is not None:
+                self.say("error", state.error.message, f"{state.error.next_step} Enter goes on from there.")
+
+    def _refresh(self, keys: list[str]) -> None:
+        """What lies on the disk has changed."""
+        for key in keys:
+            known, seen = self._rows[key], self.collection.row(key)
+            self._rows[key] = replace(known, target=seen.target, draft=seen.draft)
+        self.looking.examine(keys)
+
+    def _shares(self, one: str, other: str) -> bool:
+        models = [state.model for state in self._rows[other].states]
+        return any(state.model in models for state in self._rows[one].states)
+
+    # --- what works now -------------------------------------------------------------------------------------------
+
+    def can(self, action: str, entry: Entry) -> bool:
+        """Whether an action would do something with a pair now."""
+        row, fetch = entry.row, entry.fetch
+        under_way = fetch is not None and fetch.status in ("waiting", "fetching")
+        begun = any(state.begun for state in row.states)
+        match action:
+            case "fetch":
+                return not row.is_here and not under_way
+            case "pause":
+                return under_way or (fetch is not None and fetch.status == "paused")
+            case "cancel":
+                return under_way or (not row.is_here and (begun or fetch is not None))
+            case "measure":
+                return row.is_here and not row.problems
+            case "remove":
+                return row.is_here or self.collection.can_forget(row.key)
+        return True
+
+    def help_lines(self, entry: Entry | None) -> tuple[str, ...]:
+        """Which keys would help with what is wrong with a pair."""
+        if entry is None or entry.row.problems:
+            return ()
+        if entry.row.match == "differs":
+            return ("This draft cannot draft for this target: d chooses another draft, n-gram, or none.",)
+        if entry.row.fit is not None and entry.row.fit.verdict == "does not fit" and entry.row.draft is not None:
+            return ("It does not fit: d chooses a smaller draft or none. Enter tries it all the same.",)
+        return ()
+
+    # --- measuring ------------------------------------------------------------------------------------------------
+
+    def measure(self, key: str) -> None:
+        """Measures a pair."""
+        files = self.shelf.files(key)
+        if files is None:
+            self.say("warning", "A pair is measured once it is on this disk.", "f fetches it.")
+        elif self.fetches.is_fetching:
+            self.say("warning", "A fetch would disturb the measurement.", "Wait for it, or pause it with p.")
+        elif self.measuring.is_going:
+            self.say("warning", "A pair is being measured.", "Esc stops that.")
+        else:
+            self.measuring.begin(key, files, is_ready=lambda: not self.looking.is_busy)
+
+    def _take_measurement(self) -> bool:
+        if self.measuring.result is self._seen_result:
+            return False
+        self._seen_result = result = self.measuring.result
+        if isinstance(result, SpecchatError):
+            self.fail(result)
+        elif result is not None and self.measuring.key in self._rows:
+            self.looking.examine([self.measuring.key])
+            took = seconds_text(self.measuring.seconds)
+            self.say("info", f"{self._rows[self.measuring.key].pair.name} was measured in {took}.")
+        return True
+
+    # --- adding ---------------------------------------------------------------------------------------------------
+
+    def add(self, text: str) -> None:
+        """Adds a file or a folder.
+
+        Raises:
+            SpecchatError: there is nothing that can be used.
+        """
+        models = self.collection.add(Path(text))
+        self.looking.discover()
+        names = ", ".join(model.name for model in models[:3]) + (" …" if len(models) > 3 else "")
+        self.say("info", f"{len(models)} model{'s' if len(models) > 1 else ''} added: {names}.")
+
+
+def _freed(device: DeviceMemory, held: dict[str, DeviceUse], ram: int) -> DeviceMemory:
+    is_cpu = device.kind == "cpu"
+    name = "RAM" if is_cpu else device.name
+    if name not in held:
+        return device
+    return replace(device, free=device.free + (ram if is_cpu else held[name].needed))  # type: ignore[type-var]

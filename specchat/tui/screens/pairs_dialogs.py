@@ -1,0 +1,108 @@
+"""The small questions that the pair picker asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from specchat.core.safe_text import safe_text
+from specchat.errors import SpecchatError
+
+_DIALOG_CSS = """
+    {name} {{ align: center middle; background: $background 60%; }}
+    {name} OptionList {{
+        height: auto; max-height: 10; border: none; padding: 0; margin: 1 0 0 0; background: $background;
+    }}
+    {name} OptionList > .option-list--option-highlighted {{
+        background: $primary 28%; color: $foreground; text-style: none;
+    }}
+    {name}:nocolor OptionList > .option-list--option-highlighted {{ text-style: reverse; }}
+    {name} Static {{ height: auto; width: 100%; }}
+    {name} Input {{ border: none; height: 1; padding: 0; margin: 1 0; background: $panel; }}
+"""
+
+
+class Question(ModalScreen[str | None]):
+    """A question with some answers; the first one, which does nothing, is the one that Enter chooses.
+
+    Args:
+        title: what it is about.
+        lines: what one should know first.
+        answers: what they are called, and their texts.
+    """
+
+    DEFAULT_CSS = _DIALOG_CSS.format(name="Question")
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
+
+    def __init__(self, title: str, lines: Sequence[str], answers: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._title, self._lines, self._answers = title, lines, answers
+
+    def compose(self) -> ComposeResult:
+        """The text and the answers."""
+        with Vertical(classes="dialog") as page:
+            page.border_title = Content(_safe(self._title)).markup
+            page.border_subtitle = "Enter chooses, Esc goes back"
+            yield Static(Content("\n").join(Content(_safe(text)) for text in self._lines))
+            yield OptionList(*(Option(Content(_safe(text)), id=name) for name, text in self._answers))
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option_id)
+
+
+class AddScreen(ModalScreen[None]):
+    """Asks for a file or a folder, until it is one that can be used.
+
+    Args:
+        add: takes what was typed; raises `SpecchatError` where that cannot be used.
+    """
+
+    DEFAULT_CSS = _DIALOG_CSS.format(name="AddScreen")
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
+
+    def __init__(self, add: Callable[[str], None]) -> None:
+        super().__init__()
+        self._add = add
+
+    def compose(self) -> ComposeResult:
+        """The input, and room for what is wrong."""
+        with Vertical(classes="dialog") as page:
+            page.border_title = "add models"
+            page.border_subtitle = "Enter adds, Esc goes back"
+            yield Static(
+                "A GGUF file, or a folder that is searched for them. They are used where they lie: nothing is copied."
+            )
+            yield Input(placeholder="/path/to/model.gguf or /path/to/folder", select_on_focus=False)
+            yield Static(id="add-problem")
+
+    def on_mount(self) -> None:
+        """One can type at once."""
+        self.query_one(Input).focus()
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        text = event.value.strip().strip("'\"")
+        if not text:
+            return
+        try:
+            self._add(text)
+        except SpecchatError as error:
+            parts = Content.assemble((_safe(error.message), "$error bold"), "\n", _safe(error.next_step))
+            self.query_one("#add-problem", Static).update(parts)
+        else:
+            self.dismiss()
+
+
+def _safe(text: str) -> str:
+    return safe_text(text, keep_newlines=False, keep_tabs=False)
