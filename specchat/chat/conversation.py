@@ -121,14 +121,18 @@ class Conversation:
             if other.parent == message.parent and other.role == message.role and other.id not in continued
         )
 
+    def parts(self, message_id: int) -> tuple[Message, ...]:
+        """A reply and the cut ones that it continues, first part first."""
+        part: Message | None = self.message(message_id)
+        parts: list[Message] = []
+        while part is not None:
+            parts.append(part)
+            part = self.get(part.continues)
+        return tuple(reversed(parts))
+
     def events(self, message_id: int) -> tuple[Event, ...]:
         """Everything that happened while a reply was written, with the parts that it continues."""
-        part: Message | None = self.message(message_id)
-        events: tuple[Event, ...] = ()
-        while part is not None:
-            events = part.events + events
-            part = self.get(part.continues)
-        return events
+        return tuple(event for part in self.parts(message_id) for event in part.events)
 
     def prompt(self) -> tuple[ChatMessage, ...]:
         """What a model is to answer, or to continue: the system message and the current branch."""

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from specchat.chat.conversation import Conversation, Message, title_of
 from specchat.chat.export_html import to_html
 from specchat.chat.export_svg import to_svg
-from specchat.chat.figures import reply_figures
+from specchat.chat.figures import figures_line
 from specchat.chat.markdown_text import quoted, safe_markdown, safe_markdown_line
 from specchat.chat.record_lines import Header
 
@@ -53,7 +53,7 @@ def _to_markdown(conversation: Conversation, title: str, facts: str) -> str:
 def _markdown_turn(conversation: Conversation, message: Message) -> list[str]:
     if message.role == "user":
         return ["---", _quotation(message.content)]
-    figures = " · ".join(reply_figures(conversation.events(message.id), message.settings, message.pair))
+    figures = figures_line(conversation, message)
     return [safe_markdown(message.content), f"*{safe_markdown_line(figures)}*" if figures else ""]
 
 

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 
 from specchat.chat.conversation import Conversation, Message
-from specchat.chat.figures import reply_figures
+from specchat.chat.figures import figures_line
 from specchat.chat.pieces import Piece, reply_pieces
 from specchat.core.events import Fate
 from specchat.core.fate_style import DARK_BACKGROUND, DARK_TEXT, FATE_STYLES, LIGHT_BACKGROUND, LIGHT_TEXT
@@ -85,7 +85,7 @@ def to_html(conversation: Conversation, title: str, facts: str) -> str:
 def _turn(conversation: Conversation, message: Message) -> str:
     if message.role == "user":
         return _message("user", "You", _escaped(message.content))
-    figures = " · ".join(reply_figures(conversation.events(message.id), message.settings, message.pair))
+    figures = figures_line(conversation, message)
     return _message("assistant", "Reply", _spans(reply_pieces(conversation, message)), _escaped(figures))
 
 

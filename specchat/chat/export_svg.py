@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from specchat.chat.conversation import Conversation
-from specchat.chat.figures import reply_figures
+from specchat.chat.figures import figures_line
 from specchat.chat.pieces import reply_pieces
 from specchat.core.events import Fate
 from specchat.core.fate_style import DARK_BACKGROUND, DARK_TEXT, FATE_STYLES, LIGHT_BACKGROUND, LIGHT_TEXT
@@ -47,7 +47,7 @@ def to_svg(conversation: Conversation, title: str, facts: str, columns: int = CO
         pieces = [piece for piece in reply_pieces(conversation, message) if piece.fate is not Fate.REJECTED]
         texts = safe_pieces([piece.text for piece in pieces])
         paragraphs.append([_Run(text, piece.fate.value) for text, piece in zip(texts, pieces, strict=True)])
-        figures = " · ".join(reply_figures(conversation.events(message.id), message.settings, message.pair))
+        figures = figures_line(conversation, message)
         paragraphs += [[_Run(_one_line(figures), "facts")], []]
     lines = [line for paragraph in paragraphs for line in _wrapped(paragraph, columns)]
     return _picture(lines, columns)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from specchat.chat.conversation import Conversation, Message
 from specchat.core.events import Event, Finished, Round
 from specchat.core.settings import ReplySettings
 from specchat.core.stats import RoundTotals
@@ -39,16 +41,29 @@ def speedup_text(speedup: float) -> str:
     return f"{speedup:.2f}×"
 
 
+def figures_line(conversation: Conversation, message: Message) -> str:
+    """The figures of a reply of a chat in one line, those of the parts that it continues included.
+
+    Empty if they are not known. Where a part was cut by the end of the engine, what it took is not known: then only
+    the last part counts.
+    """
+    parts = conversation.parts(message.id)
+    if not all(part.finished is not None for part in parts):
+        parts = parts[-1:]
+    events = [event for part in parts for event in part.events]
+    return " · ".join(reply_figures(events, message.settings, message.pair))
+
+
 def reply_figures(events: Sequence[Event], settings: ReplySettings | None = None, pair: str = "") -> list[str]:
     """The figures of a reply, to be joined: how it ended, tokens, tokens a second, speedup, α, …; empty if unknown.
 
     Args:
-        events: what happened while it was written.
+        events: what happened while it was written; where it was cut and continued, in all its parts.
         settings: what it was written with.
         pair: the name of the pair that wrote it.
     """
-    finished = next((event for event in reversed(events) if isinstance(event, Finished)), None)
     totals = RoundTotals(event for event in events if isinstance(event, Round))
+    finished = _whole([event for event in events if isinstance(event, Finished)], totals)
     if finished is None:
         return []
     parts = [ENDINGS[finished.reason]] if finished.reason in ENDINGS else []
@@ -68,3 +83,23 @@ def reply_figures(events: Sequence[Event], settings: ReplySettings | None = None
             parts.append(DRAFTER_NAMES.get(settings.drafter, settings.drafter))
             parts.append(RULE_NAMES[settings.rule])
     return [*parts, pair] if pair else parts
+
+
+def _whole(parts: Sequence[Finished], totals: RoundTotals) -> Finished | None:
+    """The end of a reply of several parts: how the last one ended, and the figures of all."""
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    last = parts[-1]
+    tokens, rounds = sum(part.tokens for part in parts), sum(part.rounds for part in parts)
+    seconds = sum(part.seconds for part in parts)
+    speed, plain = tokens / seconds if seconds > 0 else None, last.plain_tokens_per_second
+    return replace(
+        last,
+        tokens=tokens,
+        rounds=rounds,
+        seconds=seconds,
+        acceptance_rate=totals.acceptance_rate,
+        tokens_per_round=tokens / rounds if rounds else None,
+        tokens_per_second=speed,
+        speedup=speed / plain if speed and plain else None,
+    )

@@ -27,10 +27,7 @@ def reply_pieces(conversation: Conversation, message: Message) -> list[Piece]:
 
     A reply without events, such as an edited one, is one plain piece.
     """
-    parts = [message]
-    while (before := conversation.get(parts[-1].continues)) is not None:
-        parts.append(before)
-    pieces = [piece for part in reversed(parts) for piece in _pieces(part.events)]
+    pieces = [piece for part in conversation.parts(message.id) for piece in _pieces(part.events)]
     text = "".join(piece.text for piece in pieces if piece.fate is not Fate.REJECTED)
     return pieces if text == message.content else [Piece(message.content, Fate.PLAIN)]
 

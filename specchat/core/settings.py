@@ -34,7 +34,7 @@ class ReplySettings:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     mode: Mode = "watch"
     num_draft_tokens: int | None = 4
-    rule: Rule = "token"
+    rule: Rule = DEFAULT_RULE
     drafter: str = "draft"
     max_tokens: int | None = None
     seed: int | None = None

@@ -229,7 +229,7 @@ class Reply(Block):
         self._closing = []
         if self.figures:
             closing = Typesetter(self.width)
-            closing.extend(_decoration(self.figures, "figures"))
+            closing.extend(_decoration(_breaking_at_dots(self.figures), "figures"))
             self._closing = closing.lines
 
     def _add_token(self, index: int) -> None:
@@ -295,3 +295,8 @@ def _decoration(text: str, look: str) -> Iterator[Piece]:
     """Pieces that are shown but are no part of what was said: they are not copied with it."""
     for piece in pieces_of(text, look):
         yield piece._replace(copy="")
+
+
+def _breaking_at_dots(figures: str) -> str:
+    """Figures whose line breaks only after its dots."""
+    return "\u00a0· ".join(part.replace(" ", "\u00a0") for part in figures.split(" · "))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specchat.chat.figures import reply_figures, speedup_text, usual_length
-from specchat.core.events import Event
-from specchat.core.settings import ReplySettings
+from specchat.chat.figures import speedup_text, usual_length
 from specchat.core.stats import ReplyStats
 from specchat.core.theory import RoundCosts, break_even_acceptance
 
@@ -42,12 +39,6 @@ def gain_sentence(speedup: float) -> str:
     if speedup > 0.995:
         return "drafting neither gains nor costs here"
     return f"drafting costs {1 - speedup:.0%} here"
-
-
-def figures_line(events: Sequence[Event], settings: ReplySettings | None, pair: str) -> str:
-    """The figures below a reply, in one line that breaks only after its dots."""
-    parts = reply_figures(events, settings, pair)
-    return "\u00a0· ".join(part.replace(" ", "\u00a0") for part in parts)
 
 
 def seconds_text(seconds: float) -> str:

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from specchat.chat.conversation import Conversation
 from specchat.chat.export import export
-from specchat.chat.figures import reply_figures
+from specchat.chat.figures import figures_line, reply_figures
 from specchat.chat.pieces import reply_pieces
 from specchat.chat.record import Header, ModelFile, PairFiles
 from specchat.core.events import Fate
@@ -43,7 +43,8 @@ def chat(question="why?", events=None, system=""):
     conversation = Conversation(system)
     conversation.add_user(question)
     events = speculative_reply() if events is None else events
-    conversation.add_reply(conversation.begin_reply(), events, ReplySettings(num_draft_tokens=3), "big ⟵ small")
+    settings = ReplySettings(num_draft_tokens=3, rule="token")
+    conversation.add_reply(conversation.begin_reply(), events, settings, "big ⟵ small")
     return conversation
 
 
@@ -139,7 +140,7 @@ def test_pieces_give_the_content(texts, reason):
 
 
 def test_the_figures_of_a_reply():
-    assert reply_figures(speculative_reply(), ReplySettings(num_draft_tokens=3), "a pair") == [
+    assert reply_figures(speculative_reply(), ReplySettings(num_draft_tokens=3, rule="token"), "a pair") == [
         "5 tokens",
         "41.3 tok/s",
         "1.38× of plain 29.9",
@@ -154,6 +155,27 @@ def test_the_figures_of_a_reply():
     assert "decoded plainly" in reply_figures(plain_reply("a"))
     assert "γ auto (3)" in reply_figures(speculative_reply(), ReplySettings(num_draft_tokens=None))
     assert reply_figures([]) == []
+
+
+def test_the_figures_of_a_continued_reply_are_those_of_all_its_parts():
+    conversation = Conversation()
+    conversation.add_user("why?")
+    first = plain_reply("a", "b", reason="length")
+    conversation.add_reply(conversation.begin_reply(), first)
+    second = plain_reply(" c")
+    conversation.add_reply(conversation.begin_reply(continue_last=True), second)
+    tokens, seconds = 2 + 2, 2 * 1.5
+    assert figures_line(conversation, conversation.head).startswith(f"{tokens} tokens · {tokens / seconds:.1f} tok/s")
+    assert f"{tokens / seconds / 29.9:.2f}× of plain 29.9" in figures_line(conversation, conversation.head)
+
+
+def test_a_part_that_the_engines_end_cut_is_left_out_of_the_figures():
+    conversation = Conversation()
+    conversation.add_user("why?")
+    conversation.add_reply(conversation.begin_reply(), plain_reply("a", "b")[:-1])
+    assert figures_line(conversation, conversation.head) == ""
+    conversation.add_reply(conversation.begin_reply(continue_last=True), plain_reply(" c"))
+    assert figures_line(conversation, conversation.head).startswith("2 tokens · 41.3 tok/s")
 
 
 # --- Markdown -------------------------------------------------------------------------------------------------------

@@ -5,14 +5,21 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from specchat.core.sampling import SamplingParams
-from specchat.core.settings import ChatMessage, ReplySettings, default_draft_tokens, default_drafter, in_mode
+from specchat.core.settings import (
+    DEFAULT_RULE,
+    ChatMessage,
+    ReplySettings,
+    default_draft_tokens,
+    default_drafter,
+    in_mode,
+)
 
 
 def test_the_defaults() -> None:
     settings = ReplySettings()
     assert settings.sampling == SamplingParams(temperature=0.7, top_k=40, top_p=0.95, min_p=0.05)
     assert not settings.sampling.penalizes
-    assert (settings.mode, settings.rule, settings.drafter) == ("watch", "token", "draft")
+    assert (settings.mode, settings.rule, settings.drafter) == ("watch", DEFAULT_RULE, "draft")
     assert settings.num_draft_tokens == 4
     assert settings.max_tokens is settings.seed is None
     assert (settings.num_draft_tokens, settings.drafter) == (default_draft_tokens("watch"), default_drafter("watch"))

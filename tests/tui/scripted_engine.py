@@ -23,6 +23,7 @@ from specchat.core.events import (
     Round,
     RoundSeconds,
 )
+from specchat.core.settings import DEFAULT_RULE
 from specchat.core.stats import ReplyStats
 from specchat.engine.interface import (
     Command,
@@ -49,7 +50,9 @@ PLAIN = PlainSpeed(29.9, 8, "8 plain steps before this reply")
 _TOKEN = re.compile(r"(.*?)\|([axirbp])", re.DOTALL)
 
 
-def round_of(script: str, index: int = 0, rule: str = "token", why: str | None = None, details: bool = True) -> Round:
+def round_of(
+    script: str, index: int = 0, rule: str = DEFAULT_RULE, why: str | None = None, details: bool = True
+) -> Round:
     """A round of these tokens; its times and probabilities follow from its index."""
     tokens = [(text, FATES[letter]) for text, letter in _TOKEN.findall(script)]
     drafted, committed = [], []
@@ -74,16 +77,30 @@ def round_of(script: str, index: int = 0, rule: str = "token", why: str | None =
         committed=tuple(committed),
         seconds=seconds,
         why=why,
-        details=tuple(_detail(committed, drafted, place) for place in range(len(drafted) + 1)) if details else None,
+        details=_details(committed, drafted, rule) if details else None,
     )
 
 
-def _detail(committed: Sequence[CommittedToken], drafted: Sequence[DraftedToken], place: int) -> PositionDetail:
+def _details(
+    committed: Sequence[CommittedToken], drafted: Sequence[DraftedToken], rule: str
+) -> tuple[PositionDetail, ...]:
+    return tuple(_detail(committed, drafted, rule, place) for place in range(len(drafted) + 1))
+
+
+def _detail(
+    committed: Sequence[CommittedToken], drafted: Sequence[DraftedToken], rule: str, place: int
+) -> PositionDetail:
     own = committed[-1].text if committed else "?"
     here = drafted[place].text if place < len(drafted) else own
     residual = (Candidate(1, own, 0.55), Candidate(2, " hues", 0.17), Candidate(3, " parts", 0.11))
     p = (Candidate(4, own, 0.44), Candidate(5, here, 0.18), Candidate(6, " rays", 0.09))
-    return PositionDetail(p=p, q=(Candidate(5, here, 0.62), Candidate(4, own, 0.2)), residual=residual)
+    q = (Candidate(5, here, 0.62), Candidate(4, own, 0.2))
+    if rule != "block" or place == len(drafted):
+        return PositionDetail(p, q, residual)
+    pi = 1.0
+    for token in drafted[: place + 1]:
+        pi = min(1.0, pi * token.p / token.q)
+    return PositionDetail(p, q, residual, pi, drafted[place].threshold)
 
 
 def reply_events(rounds: Iterable[Round], plain: bool = True, reason: str = "end", tail: str = "") -> list[Event]:

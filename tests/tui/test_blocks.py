@@ -96,7 +96,7 @@ def test_streaming_and_typesetting_at_once_give_the_same_lines():
 def test_held_back_text_and_figures_come_at_the_end():
     reply = reply_of("a|b")
     reply.finish("a tail", "2 tokens")
-    assert shown(reply) == ["a tail", "2 tokens"]
+    assert shown(reply) == ["a tail", "2\u00a0tokens"]
     assert text_of(reply) == "a tail"
     reply.reopen()
     reply.typeset(40)
@@ -203,3 +203,10 @@ def test_the_cursor_moves_up_and_down_near_its_column():
     assert cursor_at(index, 0, 13) is None
     assert cursor_at(index, 7, 0) is None
     assert TokenCursor(0, 0).lines(index) == range(1)
+
+
+def test_the_figures_below_a_reply_break_only_after_their_dots():
+    reply = reply_of("so|p")
+    reply.typeset(20)
+    reply.finish("so", "55 tokens · 39.5 tok/s · A ⟵ B")
+    assert shown(reply)[1:] == ["55\u00a0tokens\u00a0·", "39.5\u00a0tok/s\u00a0· A\u00a0⟵\u00a0B"]

@@ -1,9 +1,8 @@
 import pytest
 
-from specchat.core.settings import ReplySettings
 from specchat.core.stats import ReplyStats
 from specchat.core.theory import expected_tokens
-from specchat.tui.figures import break_even, figures_line, gain_sentence, seconds_text
+from specchat.tui.figures import break_even, gain_sentence, seconds_text
 from tests.tui.scripted_engine import reply_events, round_of
 from tests.tui.stories import sky_rounds
 
@@ -33,13 +32,6 @@ def test_gains_and_costs_are_said_in_words():
     assert gain_sentence(1.61) == "drafting gains 1.61× here"
     assert gain_sentence(0.62) == "drafting costs 38% here"
     assert gain_sentence(1.0) == "drafting neither gains nor costs here"
-
-
-def test_the_figures_below_a_reply_break_only_after_their_dots():
-    text = figures_line(reply_events(sky_rounds()), ReplySettings(), "A ⟵ B")
-    assert text.split(" ")[:2] == ["55\u00a0tokens\u00a0·", "39.5\u00a0tok/s\u00a0·"]
-    assert text.endswith("A\u00a0⟵\u00a0B")
-    assert figures_line([round_of("a|p")], None, "") == ""
 
 
 def test_durations():

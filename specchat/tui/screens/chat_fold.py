@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from specchat.chat.figures import figures_line
 from specchat.core.events import Finished, Round
 from specchat.core.stats import ReplyStats
 from specchat.tui.blocks import Notice, Question, Reply
-from specchat.tui.figures import figures_line
 from specchat.tui.live_chat import LiveChat
 from specchat.tui.occurrences import Noted, Occurrence, PairLoaded, ReplyBegan, ReplyEnded, WentWrong, Wrote
 from specchat.tui.pair_opening import PairOpening
@@ -126,6 +126,6 @@ class ChatFold:
         if message is None:
             self._pane.transcript.remove_block(reply)
         else:
-            figures = figures_line(message.events, message.settings, message.pair)
+            figures = figures_line(self._chat.conversation, message)
             reply.finish(message.content, figures or "cut: the engine stopped")
             self._pane.transcript.changed(reply)

@@ -11,10 +11,10 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widgets import ContentSwitcher
 
 from specchat.chat.conversation import Conversation, Message
+from specchat.chat.figures import figures_line
 from specchat.core.events import Round
 from specchat.core.safe_text import safe_text
 from specchat.tui.blocks import Notice, Question, Reply
-from specchat.tui.figures import figures_line
 from specchat.tui.messages import NewLines
 from specchat.tui.widgets.status import Legend
 from specchat.tui.widgets.transcript import Transcript
@@ -123,7 +123,7 @@ def _reply_of(conversation: Conversation, message: Message) -> Reply:
     reply = Reply(before=message.content[: max(0, end)])
     for played in rounds:
         reply.add(played)
-    reply.finish(message.content, figures_line(message.events, message.settings, message.pair))
+    reply.finish(message.content, figures_line(conversation, message))
     return reply
 
 
