@@ -10,21 +10,18 @@ asking at any moment: both models then hold what was committed and nothing else.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 import numpy as np
 
-from specchat.backends.base import Interrupted, LanguageModel, PassInput, bring_to
+from specchat.backends.base import Interrupted, LanguageModel, bring_to
 from specchat.core.events import Event, FinishReason, PlainSpeed, Prefill
-from specchat.core.sampling import SamplingParams, distribution
 from specchat.core.stats import ReplyStats
+from specchat.decoding.plain_speed import PlainRounds, measure_plain_speed
 from specchat.decoding.rounds import RoundPlan, RoundPlayer
 from specchat.errors import ContextFullError, DecodeError, SpecchatError
 
-PLAIN_STEPS = 8
-"""Plain steps that are enough for a median."""
 _CATCH_UP = 16
 """How many tokens a draft model reads in its first step. More are read ahead, where they can be told and stopped."""
 
@@ -62,7 +59,8 @@ def generate(
 
     Yields:
         `Prefill` of the target, `PlainSpeed` where it is known, `Prefill` of the draft before its first round, one
-        `Round` a pass, and `Finished` in the end, also after an error.
+        `Round` a pass, `PlainSpeed` once more where enough rounds were plain, and `Finished` in the end, also after
+        an error.
 
     Raises:
         ContextFullError: the prompt does not fit; nothing was yielded.
@@ -76,7 +74,7 @@ def generate(
             "Start a new chat, shorten the conversation, or choose a larger context with --ctx.",
         )
     current = plan if callable(plan) else lambda: plan
-    stats = ReplyStats()
+    stats, plain = ReplyStats(), PlainRounds()
     player = RoundPlayer(target, list(prompt), rng, stop=stop, sequence=sequence, details=details, clock=clock)
     reason: FinishReason = "error"
     try:
@@ -87,18 +85,21 @@ def generate(
             plain_speed = measure_plain_speed(target, prompt, current().params, sequence, should_stop, clock)
         if plain_speed is not None:
             yield stats.add(plain_speed)
-        reason = yield from _rounds(player, stats, current, max_tokens, should_stop)
+        reason = yield from _rounds(player, stats, plain, current, max_tokens, should_stop)
     except Interrupted:
         reason = "interrupted"
     except SpecchatError:
         yield stats.finish("error", player.seconds, player.finish_text())
         raise
+    if (renewed := plain.speed()) is not None:
+        yield stats.add(renewed)
     yield stats.finish(reason, player.seconds, player.finish_text())
 
 
 def _rounds(
     player: RoundPlayer,
     stats: ReplyStats,
+    plain: PlainRounds,
     plan: Callable[[], RoundPlan],
     max_tokens: int | None,
     should_stop: Callable[[], bool],
@@ -122,7 +123,9 @@ def _rounds(
         if most > 0 and now.drafter is not None and (prefill := _read_ahead(now, player.context, should_stop)):
             player.skip()
             yield stats.add(prefill)
-        yield stats.add(player.play(now, most))
+        played = player.play(now, most)
+        plain.add(played)
+        yield stats.add(played)
         if player.ended is not None:
             return player.ended
 
@@ -132,37 +135,3 @@ def _read_ahead(plan: RoundPlan, context: Sequence[int], should_stop: Callable[[
     assert plan.drafter is not None
     behind = plan.drafter.behind(context)
     return plan.drafter.prefill(context, should_stop) if behind > _CATCH_UP and plan.length.pays(behind) else None
-
-
-def measure_plain_speed(
-    target: LanguageModel,
-    prompt: Sequence[int],
-    params: SamplingParams,
-    sequence: int = 0,
-    should_stop: Callable[[], bool] = lambda: False,
-    clock: Callable[[], float] = time.perf_counter,
-) -> PlainSpeed | None:
-    """Plain decoding's speed on this very prompt: the median of a few steps, which are then rolled back.
-
-    The steps draw with a generator of their own, so that the reply does not depend on whether they were made.
-    None where the context has no room for them.
-
-    Raises:
-        Interrupted: ``should_stop()`` was true.
-    """
-    steps = min(PLAIN_STEPS, target.n_ctx - len(prompt) - 1)
-    if steps < 1:
-        return None
-    rng = np.random.default_rng(0)
-    tokens = list(prompt)
-    seconds = []
-    for _ in range(steps + 1):
-        if should_stop():
-            raise Interrupted
-        before = clock()
-        logits = target.decode([PassInput(sequence, tokens[-1:], 1)])[0]
-        tokens.append(distribution(logits[0], params, tokens).sample(rng))
-        seconds.append(clock() - before)
-    bring_to(target, sequence, prompt[:-1])
-    median = statistics.median(seconds[1:])  # the first one may still wait for memory
-    return PlainSpeed(1 / median, steps, f"{steps} plain steps before this reply") if median > 0 else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -46,6 +47,10 @@ from specchat.engine.round_plans import RoundPlans
 from specchat.errors import LoadError, SpecchatError
 
 _PROGRESS_STEP = 0.01
+_PLAIN_LASTS = 120.0
+"""Seconds after which the machine may be as fast as before or not: plain decoding is measured again."""
+_PLAIN_TOKENS = 1024
+"""So many tokens more make no step slow; more than that and twice as many as before might."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class LocalEngine:
         self._pair: LoadedPair | None = None
         self._lengths: DraftLengths | None = None
         self._plain_speed: PlainSpeed | None = None
+        self._plain_at = 0.0, 0
         self._noted: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._thread.start()
@@ -215,7 +221,7 @@ class LocalEngine:
             max_tokens=command.settings.max_tokens,
             stop=prompt.stop,
             details=command.details,
-            plain_speed=self._plain_speed,
+            plain_speed=self._known_plain_speed(command, len(prompt.tokens)),
             measure_plain=command.measure_plain,
             should_stop=lambda: self._should_stop(task),
         )
@@ -224,11 +230,21 @@ class LocalEngine:
                 if self._plain_speed is None:
                     pair.experience.target.learn({1: 1 / event.tokens_per_second})
                 self._plain_speed = event
+                self._plain_at = time.monotonic(), len(prompt.tokens)
             elif isinstance(event, Round):
                 plans.observe(event)
             elif isinstance(event, Finished):
                 self._tell_learned(pair)  # first, because the end of a reply is where some stop listening
             self._mailbox.put(ReplyEvent(command.reply, event))
+
+    def _known_plain_speed(self, command: Reply, num_tokens: int) -> PlainSpeed | None:
+        """What is known of plain decoding; None where that is too old, or of a much shorter context, to compare with.
+
+        *Fast* renews it in passing, from the rounds in which it drafts nothing: it does not stop to measure.
+        """
+        seconds, tokens = self._plain_at
+        is_stale = time.monotonic() - seconds > _PLAIN_LASTS or num_tokens > 2 * tokens + _PLAIN_TOKENS
+        return None if is_stale and command.settings.mode != "fast" else self._plain_speed
 
     def _with_draft_if_wanted(self, task: _Task, settings: ReplySettings) -> LoadedPair:
         """The pair, with the draft model where it was left out and is wanted now, or expected to pay by now."""

@@ -1,6 +1,7 @@
 """The decoding loop on toy models whose true distribution is known."""
 
 import itertools
+import statistics
 
 import numpy as np
 import pytest
@@ -317,6 +318,34 @@ def test_measuring_the_plain_speed_changes_nothing_but_the_figures():
     assert measured[-1].plain_tokens_per_second == speed.tokens_per_second
     assert measured[-1].speedup == pytest.approx(measured[-1].tokens_per_second / speed.tokens_per_second)
     assert speed.source == "8 plain steps before this reply"
+
+
+def test_rounds_without_a_draft_renew_the_plain_speed():
+    """A machine that has become slower since the plain speed was measured is compared with itself."""
+    target, drafter = random_pair(4)
+    plans = itertools.cycle([plan(drafter), plan()])
+    before = PlainSpeed(1000.0, 8, "8 plain steps before this reply")
+    ticks = itertools.count()
+    clock = {"clock": lambda: float(next(ticks))}
+    events = write(target, [0, 1], lambda: next(plans), max_tokens=60, plain_speed=before, **clock)
+    plain = [event.seconds for event in rounds(events) if event.num_draft_tokens == 0]
+    first, renewed = (event for event in events if isinstance(event, PlainSpeed))
+    assert first == before
+    assert renewed.steps == len(plain) >= 8
+    assert renewed.tokens_per_second == pytest.approx(
+        1 / statistics.median(each.verify + each.sample for each in plain)
+    )
+    assert renewed.source == f"{len(plain)} plain rounds of this reply"
+    assert events[-2:] == [renewed, events[-1]]
+    assert events[-1].plain_tokens_per_second == renewed.tokens_per_second
+
+
+def test_a_few_plain_rounds_are_too_few_to_renew_it():
+    target, drafter = random_pair(4)
+    plans = itertools.chain([plan()] * 6, itertools.repeat(plan(drafter)))
+    before = PlainSpeed(1000.0, 8, "8 plain steps before this reply")
+    events = write(target, [0, 1], lambda: next(plans), max_tokens=60, plain_speed=before)
+    assert [event for event in events if isinstance(event, PlainSpeed)] == [before]
 
 
 def test_times_add_up_with_a_simulated_clock():

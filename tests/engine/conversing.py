@@ -20,7 +20,7 @@ _Kind = TypeVar("_Kind")
 
 
 def settings(**changes: Any) -> ReplySettings:
-    values: dict[str, Any] = {"sampling": PLAIN_SAMPLING, "max_tokens": 24, "seed": 7}
+    values: dict[str, Any] = {"sampling": PLAIN_SAMPLING, "rule": "token", "max_tokens": 24, "seed": 7}
     return ReplySettings(**(values | changes))
 
 

@@ -264,6 +264,19 @@ def test_plain_speed_is_measured_once_a_chat(loaded: LocalEngine) -> None:
     assert not [event for event in events_of(loaded, 3) if isinstance(event, PlainSpeed)], "another pair, another speed"
 
 
+@pytest.mark.parametrize(("mode", "is_renewed"), [("watch", True), ("fast", False)])
+def test_an_old_plain_speed_is_measured_again_but_fast_does_not_stop_for_it(
+    loaded: LocalEngine, monkeypatch: pytest.MonkeyPatch, mode: str, is_renewed: bool
+) -> None:
+    monkeypatch.setattr("specchat.engine.local._PLAIN_LASTS", -1.0)
+    first, again = [], []
+    for number, speeds in ((1, first), (2, again)):
+        loaded.send(reply(number, the_settings=settings(mode=mode, max_tokens=4)))
+        speeds += [event for event in events_of(loaded, number) if isinstance(event, PlainSpeed)]
+    assert len(first) == len(again) == 1
+    assert (first != again) == is_renewed
+
+
 def test_stop_keeps_what_came(engine: LocalEngine) -> None:
     engine.send(Load("slow", "toy-draft"))
     engine.send(reply(the_settings=settings(max_tokens=None)))
