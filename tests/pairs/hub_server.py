@@ -40,6 +40,8 @@ class HubServer:
         answers: what to say for ``owner/name/file``.
         silent: accept connections and say nothing.
         gets: the files whose content was asked for.
+        starts: from which byte on each was asked for.
+        ranges: whether it can begin elsewhere than at the first byte.
         tokens: the authorisation of each request.
         stopped: set once a file's ``stop_after`` is reached.
         left: set once the other side has left such a download.
@@ -48,6 +50,8 @@ class HubServer:
     answers: dict[str, HubFile | Refusal] = field(default_factory=dict)
     silent: bool = False
     gets: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ranges: bool = True
     tokens: list[str | None] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
     left: threading.Event = field(default_factory=threading.Event)
@@ -89,7 +93,12 @@ class HubServer:
                     self._refuse(answer)
                     return
                 served = answer.content if answer.served is None else answer.served
-                self.send_response(200)
+                start = self._start(len(served)) if with_body else 0
+                hub.starts += [start] if with_body else []
+                served, total = served[start:], len(served)
+                self.send_response(206 if start else 200)
+                if start:
+                    self.send_header("Content-Range", f"bytes {start}-{total - 1}/{total}")
                 self.send_header("X-Repo-Commit", COMMIT)
                 self.send_header("ETag", f'"{answer.sha256}"')
                 self.send_header("Content-Length", str(len(served)))
@@ -97,6 +106,10 @@ class HubServer:
                 if with_body:
                     hub.gets.append(name)
                     self._send(served, answer.stop_after)
+
+            def _start(self, size: int) -> int:
+                asked = self.headers.get("Range", "")
+                return min(size, int(asked.removeprefix("bytes=").rstrip("-"))) if asked and hub.ranges else 0
 
             def _refuse(self, refusal: Refusal) -> None:
                 self.send_response(refusal.status)

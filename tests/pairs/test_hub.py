@@ -24,12 +24,14 @@ from specchat.errors import (
     NetworkError,
     NotFoundError,
 )
-from specchat.pairs import hub, hub_child
-from specchat.pairs.catalog import Model
+from specchat.files import exclusive, is_held
+from specchat.pairs import hub, hub_child, hub_partial
+from specchat.pairs.catalog import Catalog, Model
 from specchat.pairs.fetching import FetchProgress, Job
 from specchat.pairs.hub_child import Request
 from specchat.pairs.hub_errors import translate
 from specchat.pairs.sources import fetch, find
+from specchat.pairs.store import begun, clean, discard, on_disk, remove
 from tests.gguf_writer import write_tiny_model
 from tests.pairs.hub_server import COMMIT, HubFile, HubServer, Refusal
 from tests.pairs.wheel_index import wait_until
@@ -222,8 +224,8 @@ def test_a_download_that_stalls_is_given_up(hub_server: HubServer, folder: Path,
     monkeypatch.setattr(hub, "STALL_SECONDS", 1.0)
     with pytest.raises(NetworkError, match="sent nothing") as refused:
         fetch(MODEL, folder)
-    assert "HF_HUB_DISABLE_XET" in refused.value.next_step
-    assert blobs(alone) == []
+    assert "it goes on from there" in refused.value.next_step
+    assert [path.name for path in blobs(alone)] == [f"{MODEL.sha256}.specchat.incomplete"]
 
 
 def test_a_download_can_be_stopped(hub_server: HubServer, folder: Path, alone: Path):
@@ -232,9 +234,94 @@ def test_a_download_can_be_stopped(hub_server: HubServer, folder: Path, alone: P
     with pytest.raises(CancelledError):
         fetch(MODEL, folder, progress=seen.append, cancelled=lambda: bool(seen) and seen[-1].done > 0)
     assert 0 < seen[-1].done <= 300_000
-    assert blobs(alone) == []
     hub_server.answers["me/tiny/tiny.gguf"] = HubFile(CONTENT)
     assert fetch(MODEL, folder).read_bytes() == CONTENT
+
+
+def stop_at(hub_server: HubServer, folder: Path, least: int) -> None:
+    """Fetches some of the file, and stops."""
+    hub_server.answers["me/tiny/tiny.gguf"] = HubFile(CONTENT, stop_after=least)
+    seen: list[FetchProgress] = []
+    with pytest.raises(CancelledError):
+        fetch(MODEL, folder, progress=seen.append, cancelled=lambda: bool(seen) and seen[-1].done > 0)
+    hub_server.answers["me/tiny/tiny.gguf"] = HubFile(CONTENT)
+    hub_server.gets.clear()
+    hub_server.starts.clear()
+
+
+class TestGoingOn:
+    def test_the_next_fetch_goes_on_where_the_last_one_stopped(self, hub_server: HubServer, folder: Path, alone: Path):
+        stop_at(hub_server, folder, 600_000)
+        half = begun(MODEL, folder)
+        assert half >= hub_child._CHUNK
+        seen: list[FetchProgress] = []
+        path = fetch(MODEL, folder, progress=seen.append)
+        assert path.read_bytes() == CONTENT
+        assert hub_server.starts == [half]
+        assert min(p.done for p in seen if p.source == "hub" and p.done) >= half
+        assert begun(MODEL, folder) == 0
+        assert path.is_symlink()
+        assert [blob.name for blob in blobs(alone)] == [MODEL.sha256]
+
+    def test_a_hub_that_cannot_go_on_begins_anew(self, hub_server: HubServer, folder: Path):
+        stop_at(hub_server, folder, 600_000)
+        hub_server.ranges = False
+        assert fetch(MODEL, folder).read_bytes() == CONTENT
+
+    def test_a_connection_that_breaks_loses_nothing(self, hub_server: HubServer, folder: Path, monkeypatch):
+        stop_at(hub_server, folder, 600_000)
+        half = begun(MODEL, folder)
+        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+        with pytest.raises(NetworkError):
+            fetch(MODEL, folder)
+        assert begun(MODEL, folder) == half
+        monkeypatch.setenv("HF_ENDPOINT", hub_server.url)
+        fetch(MODEL, folder)
+        assert hub_server.starts == [half]
+
+    def test_a_damaged_half_is_noticed_and_not_gone_on_with_again(self, hub_server: HubServer, folder: Path):
+        stop_at(hub_server, folder, 600_000)
+        partial = hub_partial.partial_path("me/tiny", MODEL.sha256)
+        partial.write_bytes(bytes(partial.stat().st_size))
+        with pytest.raises(HashMismatchError):
+            fetch(MODEL, folder)
+        assert begun(MODEL, folder) == 0
+        assert fetch(MODEL, folder).read_bytes() == CONTENT
+
+    def test_a_half_that_is_too_long_or_leads_elsewhere_is_dropped(self, hub_server, folder: Path, tmp_path: Path):
+        hub_server.answers["me/tiny/tiny.gguf"] = HubFile(CONTENT)
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.write_bytes(b"mine")
+        partial = hub_partial.partial_path("me/tiny", MODEL.sha256)
+        partial.parent.mkdir(parents=True)
+        partial.symlink_to(elsewhere)
+        assert fetch(MODEL, folder).read_bytes() == CONTENT
+        assert elsewhere.read_bytes() == b"mine"
+
+    def test_a_half_can_be_thrown_away(self, hub_server: HubServer, folder: Path, alone: Path):
+        stop_at(hub_server, folder, 600_000)
+        half = begun(MODEL, folder)
+        assert discard(MODEL, folder).size == half
+        assert begun(MODEL, folder) == 0
+        assert blobs(alone) == []
+
+    def test_it_is_listed_as_something_to_go_on_with(self, hub_server: HubServer, folder: Path):
+        stop_at(hub_server, folder, 600_000)
+        catalog = Catalog({"tiny": MODEL}, {})
+        (leftover,) = on_disk(catalog, folder).leftovers
+        assert (leftover.resumable, leftover.busy) == (True, False)
+        assert clean(catalog, folder).paths == ()
+        with exclusive(hub_partial.lock_path("me/tiny", MODEL.sha256), lambda: None):
+            assert on_disk(catalog, folder).leftovers[0].busy
+
+
+def test_what_specchat_fetched_can_be_removed_from_the_hubs_cache(hub_server: HubServer, folder: Path, alone: Path):
+    hub_server.answers["me/tiny/tiny.gguf"] = HubFile(CONTENT)
+    path = fetch(MODEL, folder)
+    removed = remove(MODEL, folder)
+    assert (removed.paths, removed.size, removed.notes) == ((path,), len(CONTENT), ())
+    assert blobs(alone) == []
+    assert find(MODEL, folder) is None
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
@@ -251,7 +338,8 @@ def test_the_child_does_not_outlive_specchat(hub_server: HubServer, folder: Path
     parent.kill()
     parent.wait()
     wait_until(hub_server.left.is_set)
-    wait_until(lambda: blobs(alone) == [])
+    wait_until(lambda: not is_held(hub_partial.lock_path("me/tiny", MODEL.sha256)))
+    assert [blob.name for blob in blobs(alone)] == [f"{MODEL.sha256}.specchat.incomplete"]
 
 
 def test_a_child_that_dies_says_its_last_words_without_secrets(folder: Path, monkeypatch: pytest.MonkeyPatch):

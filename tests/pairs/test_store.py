@@ -15,6 +15,7 @@ from specchat.pairs.catalog import Catalog, Model, Pair, WheelSource, model_from
 from specchat.pairs.fetching import Job
 from specchat.pairs.sources import fetch, find
 from specchat.pairs.store import clean, on_disk, remove
+from specchat.pairs.verify import remember_good
 from tests.gguf_writer import write_tiny_model
 from tests.pairs.hub_server import COMMIT
 
@@ -130,12 +131,27 @@ def test_a_split_model_is_here_when_all_its_parts_are(folder: Path):
 
 class TestRemove:
     def test_the_file_and_what_is_known_of_it(self, here: Path, catalog: Catalog):
-        fetch(MODEL, here, offline=True)
+        remember_good(here, "tiny.gguf", here / "tiny.gguf", MODEL.sha256, fetched=True)
+        assert on_disk(catalog, here).models[0].fetched
         removed = remove(MODEL, here)
         assert removed.paths == (here / "tiny.gguf",)
         assert removed.size == 1000
         assert find(MODEL, here) is None
         assert on_disk(catalog, here).size == 0
+
+    def test_what_a_person_put_there_stays(self, here: Path):
+        """Checking it again does not make it specchat's own."""
+        fetch(MODEL, here, offline=True)
+        removed = remove(MODEL, here)
+        assert removed.paths == ()
+        assert "was not fetched by specchat" in removed.notes[0]
+        assert (here / "tiny.gguf").exists()
+
+    def test_what_was_fetched_and_is_checked_again_stays_specchats(self, here: Path):
+        remember_good(here, "tiny.gguf", here / "tiny.gguf", MODEL.sha256, fetched=True)
+        os.utime(here / "tiny.gguf", (1, 1))
+        fetch(MODEL, here, offline=True)
+        assert remove(MODEL, here).size == 1000
 
     def test_pieces_too(self, half: Path, catalog: Catalog):
         assert remove(MODEL, half).size > 400
