@@ -15,7 +15,7 @@ from typing import Protocol
 from specchat.errors import ModelFileError, UsageError
 from specchat.pairs import store
 from specchat.pairs.catalog import Catalog, Model, ModelPair
-from specchat.pairs.combining import Free, pair_of, reference, remembered_pair
+from specchat.pairs.combining import Free, pair_of, reference, references, remembered_pair
 from specchat.pairs.fetching import Progress
 from specchat.pairs.found import FoundModel, LeftOut, added_models
 from specchat.pairs.library import other_models
@@ -230,7 +230,7 @@ class Collection:
 
     def is_combined(self, key: str) -> bool:
         """Whether the person made that pair."""
-        return self._references(key) in self.memory.read().combined
+        return references(self._pairs[key]) in self.memory.read().combined
 
     def can_forget(self, key: str) -> bool:
         """Whether the person put that pair on the list, and may take it off again."""
@@ -242,7 +242,7 @@ class Collection:
         No file is touched.
         """
         if self.is_combined(key):
-            self.memory.forget_pair(*self._references(key))
+            self.memory.forget_pair(*references(self._pairs[key]))
             self._pairs.pop(key, None)
             return True
         path = self._pairs[key].target.path
@@ -284,13 +284,9 @@ class Collection:
             if key != but and model in pair.models and self.row(key).is_here:
                 yield pair
 
-    def _references(self, key: str) -> tuple[str, str]:
-        pair = self._pairs[key]
-        return reference(pair.target), pair.drafter if pair.draft is None else reference(pair.draft)
-
 
 def _same(one: ModelPair, other: ModelPair) -> bool:
-    return (one.target, one.draft, one.drafter) == (other.target, other.draft, other.drafter)
+    return references(one) == references(other)
 
 
 def _names(device: object) -> Iterator[str]:

@@ -31,6 +31,11 @@ def reference(model: Model | Free) -> str:
     return model.key if model.path is None else model.path
 
 
+def references(pair: ModelPair) -> tuple[str, str]:
+    """What a pair is remembered by."""
+    return reference(pair.target), pair.drafter if pair.draft is None else reference(pair.draft)
+
+
 def remembered_pair(target: str, draft: str, catalog: Catalog) -> ModelPair | None:
     """The pair that was remembered by these two references; None where one of them is not there any more."""
     first = _model(target, catalog.models)

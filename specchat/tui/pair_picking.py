@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from specchat.errors import SpecchatError
+from specchat.pairs.catalog import Model
+from specchat.pairs.combining import Free, reference
 from specchat.pairs.fetching import size_text
-from specchat.pairs.memory import DeviceMemory, DeviceUse, Machine
-from specchat.pairs.rows import SORT_KEYS, PairRow, SortKey, matching_rows, recommend, sorted_rows
+from specchat.pairs.rows import PairRow
 from specchat.tui.figures import seconds_text
 from specchat.tui.pair_fetches import PairFetches
-from specchat.tui.pair_looking import Discovered, Examined, Looking, News, Tried, Trouble
 from specchat.tui.pair_measuring import PairMeasuring
+from specchat.tui.pair_rows import PairRows
 from specchat.tui.pair_shelf import PairShelf
 from specchat.tui.pair_table import Entry
-
-SORT_NAMES: dict[SortKey, str] = {"fit": "fits best", "speedup": "measured speedup", "size": "size"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class Notice:
     next_step: str = ""
 
 
-class PairPicking:
+class PairPicking(PairRows):
     """The picker's state. The screen calls `tick` some times a second and shows what has become of it.
 
     Args:
@@ -38,39 +37,21 @@ class PairPicking:
         loaded: the key of the pair that is loaded; None where none is.
 
     Attributes:
-        sort: how the rows are sorted.
-        filter: the words that all rows shown have in them.
-        highlighted: the key of the row that the cursor is on.
+        fetches: what is being fetched.
         notice: the last thing that had to be said.
         opening: the pair that is to be opened once it is here.
         chosen: the pair to chat with: the picker is done.
-        tried: pairs that were compared for a choice of drafts, by key.
     """
 
     def __init__(self, shelf: PairShelf, measuring: PairMeasuring, loaded: str | None = None) -> None:
+        super().__init__(shelf.collection, loaded)
         self.shelf = shelf
-        self.collection = shelf.collection
         self.measuring = measuring
-        self.loaded = loaded
         self.fetches = PairFetches(shelf)
-        self.looking = Looking(self.collection, self._once_unloaded)
-        self.sort: SortKey = "fit"
-        self.filter = ""
-        self.highlighted = loaded
         self.notice: Notice | None = None
         self.opening: str | None = None
         self.chosen: str | None = None
-        self.tried: dict[str, PairRow] = {}
-        self._rows: dict[str, PairRow] = {}
-        self._was_moved = loaded is not None
         self._seen_result: object = measuring.result
-
-    # --- its life -------------------------------------------------------------------------------------------------
-
-    def begin(self) -> None:
-        """Shows what can be seen at a glance, and begins to look closer."""
-        self._rows = {key: self.collection.row(key) for key in self.collection.keys}
-        self.looking.begin(tuple(self._rows))
 
     def close(self) -> None:
         """Stops everything; what was fetched stays."""
@@ -80,67 +61,22 @@ class PairPicking:
 
     def tick(self) -> bool:
         """Takes over what has happened; False where that is nothing."""
-        news = self.looking.news()
-        for each in news:
-            self._take(each)
-        if news:
-            self._recommend()
-        was_fetching = self.fetches.is_fetching
+        was_going = self.fetches.is_fetching or self.measuring.is_going
+        news = self.take_news()
+        if self.trouble:
+            self.say("warning", self.trouble)
+            self.trouble = ""
         done, gone = self.fetches.tick()
         for key in done:
             self._arrived(key)
         for key in gone:
             self._discard(key)
         self._look_at_failures()
-        return self._take_measurement() or bool(news or done or gone) or was_fetching or self.measuring.is_going
-
-    def _take(self, news: News) -> None:
-        match news:
-            case Examined(row):
-                if row.key in self.collection.keys:
-                    self._rows[row.key] = replace(row, is_recommended=self._is_recommended(row.key))
-            case Tried(row):
-                self.tried[row.key] = row
-            case Discovered():
-                keys = self.collection.keys
-                self._rows = {key: self._rows.get(key) or self.collection.row(key) for key in keys}
-            case Trouble(message):
-                self.notice = Notice("warning", message)
-
-    def _is_recommended(self, key: str) -> bool:
-        known = self._rows.get(key)
-        return known is not None and known.is_recommended
-
-    def _recommend(self) -> None:
-        rows = recommend(list(self._rows.values()))
-        self._rows = {row.key: row for row in rows}
-        best = next((row.key for row in rows if row.is_recommended), None)
-        if not self._was_moved and best is not None:
-            self.highlighted = best
-
-    def _once_unloaded(self, machine: Machine) -> Machine:
-        """The machine with what the loaded pair holds free again. Weights in RAM are counted as free already."""
-        row = None if self.loaded is None else self._rows.get(self.loaded)
-        if row is None or row.fit is None:
-            return machine
-        held = {use.name: use for use in row.fit.devices}
-        ram = sum(part.size for part in row.fit.parts if part.where == "RAM" and not part.what.endswith("weights"))
-        return replace(machine, devices=[_freed(device, held, ram) for device in machine.devices])
-
-    # --- rows -----------------------------------------------------------------------------------------------------
+        return self._take_measurement() or bool(done or gone) or news or was_going
 
     def visible(self) -> list[Entry]:
         """The rows that are shown, in their order."""
-        return [self.entry(row) for row in matching_rows(sorted_rows(self._rows.values(), self.sort), self.filter)]
-
-    @property
-    def count(self) -> int:
-        """How many pairs there are."""
-        return len(self._rows)
-
-    def row(self, key: str | None) -> PairRow | None:
-        """What is known of a pair."""
-        return None if key is None else self._rows.get(key)
+        return [self.entry(row) for row in self.shown()]
 
     def entry(self, row: PairRow) -> Entry:
         """A pair as the table shows it."""
@@ -152,16 +88,6 @@ class PairPicking:
         """The row that the cursor is on."""
         row = self.row(self.highlighted)
         return None if row is None else self.entry(row)
-
-    def move_to(self, key: str | None) -> None:
-        """The person has moved the cursor."""
-        if key is not None:
-            self.highlighted, self._was_moved = key, True
-
-    def sort_next(self) -> None:
-        """Sorts in the next way."""
-        self.sort = SORT_KEYS[(SORT_KEYS.index(self.sort) + 1) % len(SORT_KEYS)]
-        self.say("info", f"Sorted by {SORT_NAMES[self.sort]}.")
 
     def say(self, kind: Literal["info", "warning", "error"], message: str, next_step: str = "") -> None:
         """A sentence below the table."""
@@ -219,7 +145,7 @@ class PairPicking:
             self._discard(key)
 
     def _arrived(self, key: str) -> None:
-        self._refresh([key, *(other for other in self._rows if other != key and self._shares(other, key))])
+        self.look_again(key)
         row = self._rows[key]
         if self.opening == key:
             self.chosen = key
@@ -232,7 +158,7 @@ class PairPicking:
         except SpecchatError as error:
             self.fail(error)
             return
-        self._refresh([key, *(other for other in self._rows if other != key and self._shares(other, key))])
+        self.look_again(key)
         freed = f" and {size_text(removed.size)} are free again" if removed.size else ""
         self.say("info", f"The fetch was cancelled{freed}.")
 
@@ -243,17 +169,6 @@ class PairPicking:
             self.opening = None
             if state.error is not None:
                 self.say("error", state.error.message, f"{state.error.next_step} Enter goes on from there.")
-
-    def _refresh(self, keys: list[str]) -> None:
-        """What lies on the disk has changed."""
-        for key in keys:
-            known, seen = self._rows[key], self.collection.row(key)
-            self._rows[key] = replace(known, target=seen.target, draft=seen.draft)
-        self.looking.examine(keys)
-
-    def _shares(self, one: str, other: str) -> bool:
-        models = [state.model for state in self._rows[other].states]
-        return any(state.model in models for state in self._rows[one].states)
 
     # --- what works now -------------------------------------------------------------------------------------------
 
@@ -311,6 +226,41 @@ class PairPicking:
             self.say("info", f"{self._rows[self.measuring.key].pair.name} was measured in {took}.")
         return True
 
+    # --- removing and combining -------------------------------------------------------------------------------------
+
+    def remove(self, key: str, what: str) -> None:
+        """Removes files that specchat fetched, or takes a pair off the list.
+
+        Args:
+            key: the pair.
+            what: "list", "all", or a model's `reference`.
+        """
+        if what == "list":
+            if self.collection.forget(key):
+                self.drop(key)
+            self.say("info", "It was taken off the list; no file was touched.")
+            return
+        row = self._rows[key]
+        models = [state.model for state in row.states if what in ("all", reference(state.model))]
+        loaded = None if self.measuring.displaced else self.row(self.loaded)
+        if self.measuring.is_going or (loaded and any(state.model in models for state in loaded.states)):
+            self.say("warning", "The engine uses that file now.", "Open another pair first.")
+            return
+        try:
+            removed = self.collection.remove(models)
+        except SpecchatError as error:
+            self.fail(error)
+            return
+        self.look_again(key)
+        self.say("info", f"{size_text(removed.size)} are free again.", " ".join(removed.notes))
+
+    def combine(self, target: Model, draft: Model | Free) -> str:
+        """Puts a pair together, and goes to it."""
+        key = self.collection.combine(target, draft)
+        self.take_in(key)
+        self.say("info", f"{self._rows[key].pair.name} is on the list.", "Enter opens it, m measures it.")
+        return key
+
     # --- adding ---------------------------------------------------------------------------------------------------
 
     def add(self, text: str) -> None:
@@ -323,11 +273,3 @@ class PairPicking:
         self.looking.discover()
         names = ", ".join(model.name for model in models[:3]) + (" …" if len(models) > 3 else "")
         self.say("info", f"{len(models)} model{'s' if len(models) > 1 else ''} added: {names}.")
-
-
-def _freed(device: DeviceMemory, held: dict[str, DeviceUse], ram: int) -> DeviceMemory:
-    is_cpu = device.kind == "cpu"
-    name = "RAM" if is_cpu else device.name
-    if name not in held:
-        return device
-    return replace(device, free=device.free + (ram if is_cpu else held[name].needed))  # type: ignore[type-var]

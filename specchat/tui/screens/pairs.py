@@ -15,7 +15,8 @@ from textual.widgets import Footer, Input, OptionList
 from specchat.core.safe_text import safe_text
 from specchat.tui.charts import progress_bar
 from specchat.tui.pair_opening import PairOpening
-from specchat.tui.pair_picking import SORT_NAMES, PairPicking
+from specchat.tui.pair_picking import PairPicking
+from specchat.tui.pair_rows import SORT_NAMES
 from specchat.tui.pair_table import Entry, header
 from specchat.tui.screens.pairs_dialogs import AddScreen
 from specchat.tui.screens.pairs_questions import PairQuestions
@@ -62,7 +63,7 @@ class PairsScreen(ModalScreen[str | None]):
         self._still = still
         loaded = opening.files.key if opening.files is not None else None
         self.picking = PairPicking(opening.shelf, opening.measuring, loaded)
-        self.questions = PairQuestions(self, self.picking)
+        self.questions = PairQuestions(self, self.picking, still)
         self._keys_shown: object = None
 
     def compose(self) -> ComposeResult:
@@ -105,7 +106,9 @@ class PairsScreen(ModalScreen[str | None]):
         picking = self.picking
         entries = picking.visible()
         highlighted = next((entry for entry in entries if entry.row.key == picking.highlighted), None)
-        table = self.query_one(PairList)
+        table, words = self.query_one(PairList), self.query_one("#pairs-filter", Input)
+        if words.value != picking.filter and not words.has_focus:
+            words.value, words.display = picking.filter, bool(picking.filter)
         with self.prevent(OptionList.OptionHighlighted):
             table.show(entries, picking.highlighted)
         current = highlighted or (entries[0] if entries else None)
@@ -216,6 +219,18 @@ class PairsScreen(ModalScreen[str | None]):
     def action_cancel(self) -> None:
         """Cancels the fetch, after a question."""
         self._do(self.questions.cancel)
+
+    def action_remove(self) -> None:
+        """Removes the pair's files, or takes it off the list, after a question."""
+        self._do(self.questions.remove)
+
+    def action_other_draft(self) -> None:
+        """Another draft for the pair's target."""
+        self._do(self.questions.choose_draft)
+
+    def action_new_pair(self) -> None:
+        """Any target with any draft."""
+        self.questions.choose_target()
 
     def action_sort(self) -> None:
         """Sorts in the next way."""

@@ -17,18 +17,23 @@ from textual.widgets.option_list import Option
 from specchat.core.safe_text import safe_text
 from specchat.errors import SpecchatError
 
-_DIALOG_CSS = """
+
+def dialog_css(name: str) -> str:
+    """What all dialogs of the picker look like."""
+    return f"""
     {name} {{ align: center middle; background: $background 60%; }}
     {name} OptionList {{
         height: auto; max-height: 10; border: none; padding: 0; margin: 1 0 0 0; background: $background;
+        scrollbar-size-vertical: 1;
     }}
+    {name} OptionList:focus {{ background-tint: $foreground 0%; }}
     {name} OptionList > .option-list--option-highlighted {{
         background: $primary 28%; color: $foreground; text-style: none;
     }}
     {name}:nocolor OptionList > .option-list--option-highlighted {{ text-style: reverse; }}
     {name} Static {{ height: auto; width: 100%; }}
     {name} Input {{ border: none; height: 1; padding: 0; margin: 1 0; background: $panel; }}
-"""
+    """
 
 
 class Question(ModalScreen[str | None]):
@@ -40,7 +45,7 @@ class Question(ModalScreen[str | None]):
         answers: what they are called, and their texts.
     """
 
-    DEFAULT_CSS = _DIALOG_CSS.format(name="Question")
+    DEFAULT_CSS = dialog_css("Question")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
 
     def __init__(self, title: str, lines: Sequence[str], answers: Sequence[tuple[str, str]]) -> None:
@@ -67,7 +72,7 @@ class AddScreen(ModalScreen[None]):
         add: takes what was typed; raises `SpecchatError` where that cannot be used.
     """
 
-    DEFAULT_CSS = _DIALOG_CSS.format(name="AddScreen")
+    DEFAULT_CSS = dialog_css("AddScreen")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
 
     def __init__(self, add: Callable[[str], None]) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from specchat.pairs.catalog import Model
+from specchat.pairs.combining import reference
 from specchat.pairs.fetching import size_text
+from specchat.pairs.rows import ModelState
+from specchat.tui.pair_choosing import DRAFT_HEADING, TARGET_HEADING, Choosing
 from specchat.tui.pair_picking import PairPicking
 from specchat.tui.screens.pairs_dialogs import Question
+from specchat.tui.screens.pairs_models import ModelsScreen
 
 if TYPE_CHECKING:
     from specchat.tui.screens.pairs import PairsScreen
@@ -19,11 +24,13 @@ class PairQuestions:
     Args:
         screen: is shown anew after an answer.
         picking: does it.
+        still: nothing happens by itself: for tests.
     """
 
-    def __init__(self, screen: PairsScreen, picking: PairPicking) -> None:
+    def __init__(self, screen: PairsScreen, picking: PairPicking, still: bool) -> None:
         self._screen = screen
         self._picking = picking
+        self._still = still
 
     def open(self, key: str) -> None:
         """Opens a pair; asks first where it does not fit."""
@@ -34,8 +41,69 @@ class PairQuestions:
             lines = [f"{row.pair.name} does not fit the memory that is free.", *row.fit.advice]
             answers = [("", "Go back"), ("open", "Try it all the same")]
             self._ask("memory", lines, answers, lambda _: self._picking.open(key))
+        elif row.match == "differs":
+            lines = [*row.warnings, "It cannot draft for this target."]
+            answers = [("", "Go back"), ("draft", "Choose another draft"), ("ngram", "Chat with n-gram in its place")]
+            self._ask("vocabulary", lines, answers, lambda name: self._instead(key, name))
         else:
             self._picking.open(key)
+
+    def _instead(self, key: str, name: str) -> None:
+        row = self._picking.row(key)
+        if row is not None and name == "ngram":
+            self._picking.open(self._picking.combine(row.target.model, "ngram"))
+        else:
+            self.choose_draft(key)
+
+    def choose_target(self) -> None:
+        """Any model as target, and then its draft."""
+        choosing = Choosing(self._picking)
+        row = self._picking.row(self._picking.highlighted)
+        preselected = None if row is None else reference(row.target.model)
+
+        def chosen(name: str | None) -> None:
+            model = None if name is None else choosing.model(name)
+            if isinstance(model, Model):
+                self._choose_draft(choosing, model)
+
+        screen = ModelsScreen("target of a new pair", TARGET_HEADING, choosing.targets, preselected, self._still)
+        self._screen.app.push_screen(screen, chosen)
+
+    def choose_draft(self, key: str) -> None:
+        """Another draft for a pair's target."""
+        row = self._picking.row(key)
+        if row is not None:
+            self._choose_draft(Choosing(self._picking), row.target.model)
+
+    def _choose_draft(self, choosing: Choosing, target: Model) -> None:
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self._picking.combine(target, choosing.model(name))
+            self._screen.show()
+
+        title = f"draft for {target.name}"
+        screen = ModelsScreen(title, DRAFT_HEADING, choosing.drafts_for(target), still=self._still)
+        self._screen.app.push_screen(screen, chosen)
+
+    def remove(self, key: str) -> None:
+        """Removes files of a pair, or takes it off the list."""
+        picking, row = self._picking, self._picking.row(key)
+        if row is None:
+            return
+        own = [state for state in row.states if state.stored is not None and state.stored.fetched]
+        lines = [f"{state.model.name}: {_what_of(state)}" for state in row.states if state.stored is not None]
+        users = {each.model.name: [pair.name for pair in picking.collection.users_of(each.model, key)] for each in own}
+        lines += [f"{name} is also used by: {', '.join(others)}." for name, others in users.items() if others]
+        answers = [("", "Keep everything")]
+        if picking.collection.can_forget(key):
+            answers.append(("list", "Take it off this list; no file is touched"))
+        if len(own) > 1:
+            answers.append(("all", f"Remove both files ({size_text(sum(state.size or 0 for state in own))})"))
+        answers += [(reference(each.model), f"Remove {each.model.name} ({size_text(each.size or 0)})") for each in own]
+        if len(answers) == 1:
+            picking.say("info", "specchat removes only what it fetched itself.", " ".join(lines))
+            return
+        self._ask(f"remove {row.pair.name}", lines, answers, lambda name: picking.remove(key, name))
 
     def cancel(self, key: str) -> None:
         """Cancels a fetch, after a question."""
@@ -58,3 +126,12 @@ class PairQuestions:
             self._screen.show()
 
         self._screen.app.push_screen(Question(title, lines, answers), answered)
+
+
+def _what_of(state: ModelState) -> str:
+    assert state.stored is not None
+    size = size_text(state.stored.size)
+    if state.stored.fetched:
+        shared = " Other programs that use it there would fetch it again." if state.stored.place == "hub" else ""
+        return f"{size}, {state.stored.path}.{shared}"
+    return f"{state.stored.path} is not specchat's own: it is left there."
