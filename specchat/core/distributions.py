@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from specchat.core.logits import largest_ids
+from specchat.core.logits import Peaks
 
 _Id = TypeVar("_Id", np.int32, np.intp)
 _Float = TypeVar("_Float", np.float32, np.float64)
@@ -124,7 +124,7 @@ class Distribution:
         """The ``count`` most likely tokens with their probabilities, largest first; the lowest id first in a tie."""
         ids, probs = self.ids, self.probs
         if ids.size > _MANY and count > 0:
-            at = largest_ids(probs, count)
+            at = Peaks(probs).largest(count)
             ids, probs = ids[at], probs[at]
         ids, probs = largest_first(ids, probs, count)
         return list(zip(ids.tolist(), probs.tolist(), strict=True))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specchat.core.distributions import Distribution, excess, largest_first, residual
-from specchat.core.logits import LOWEST_TEMPERATURE, Changes, LogitRow
+from specchat.core.logits import LOWEST_TEMPERATURE, Peaks, exponentials, largest_id
 from specchat.core.sampling_params import SamplingParams
 
 __all__ = ["Distribution", "SamplingParams", "distribution", "excess", "residual"]
@@ -46,37 +46,36 @@ def distribution(
     Raises:
         ValueError: a logit is NaN or plus infinity, or no token is left.
     """
-    row = LogitRow(logits[:n_allowed], _changes(logits[:n_allowed], params, history))
+    row = _adjusted(logits[:n_allowed], params, history)
+    if row.ndim != 1 or not row.size:
+        raise ValueError("logits must be one row with at least one value")
     if params.temperature == 0:
-        return Distribution.one_hot(row.best())
+        return Distribution.one_hot(largest_id(row))
     if not params.truncates:
-        weights = row.weights(params.temperature)
+        weights = exponentials(row, params.temperature)
         if weights.min() > 0:
             return Distribution.of_weights(_all_ids(weights.size), weights.astype(np.float64))
         possible = weights.nonzero()[0]
         return Distribution.of_weights(possible.astype(np.int32), weights[possible].astype(np.float64))
-    ids, relative = _truncate(row, params)
+    ids, relative = _truncated(row, params)
     if ids.size == 1:
         return Distribution.one_hot(ids.item())
     exact = np.exp(relative / max(params.temperature, LOWEST_TEMPERATURE))
-    if exact[-1] < _SMALLEST_WEIGHT:
+    if exact.min() < _SMALLEST_WEIGHT:
         enough = exact >= _SMALLEST_WEIGHT
         ids, exact = ids[enough], exact[enough]
-    by_id = ids.argsort()
-    return Distribution.of_weights(ids[by_id].astype(np.int32), exact[by_id])
+    return Distribution.of_weights(ids.astype(np.int32), exact)
 
 
-def _changes(logits: NDArray[np.float32], params: SamplingParams, history: Sequence[int]) -> Changes | None:
-    """Ascending ids and new logits of the tokens with a bias or in the history, computed as llama.cpp does."""
+def _adjusted(logits: NDArray[np.float32], params: SamplingParams, history: Sequence[int]) -> NDArray[np.float32]:
+    """The row with bias and penalties, computed as llama.cpp does: a copy, or the row itself where there are none."""
     if not params.penalizes and not params.logit_bias:
-        return None
-    counts: Counter[int] = Counter()
-    if params.penalizes:
-        counts.update(history if params.penalty_last_n < 0 else history[-params.penalty_last_n :])
+        return logits
+    counts = Counter(params.recent(history))
     changed = sorted(counts.keys() | params.logit_bias.keys())
     changed = changed[bisect_left(changed, 0) : bisect_left(changed, logits.size)]
     if not changed:
-        return None
+        return logits
     ids = np.array(changed, dtype=np.int32)
     values = logits[ids]
     with np.errstate(over="ignore"):
@@ -88,36 +87,49 @@ def _changes(logits: NDArray[np.float32], params: SamplingParams, history: Seque
             penalized = np.where(values <= 0, values * repeat, values / repeat)
             penalized -= count * np.float32(params.frequency_penalty) + np.float32(params.presence_penalty)
             np.copyto(values, penalized, where=count > 0)
-    return ids, values
+    row = logits.copy()
+    row[ids] = values
+    return row
 
 
-def _truncate(row: LogitRow, params: SamplingParams) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Ids that top-k, top-p and min-p leave, and how far their values are below the largest; largest first."""
+def _truncated(row: NDArray[np.float32], params: SamplingParams) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Ascending ids that top-k, top-p and min-p leave, and how far their values are below the largest."""
+    peaks = Peaks(row)
+    bound = peaks.highest + math.log(params.min_p) if params.min_p > 0 else -math.inf
+    if params.min_p > 0:
+        ids = peaks.reaching(bound)
+        relative = row[ids].astype(np.float64) - peaks.highest
+        if ids.size <= (params.top_k or ids.size) and _top_p_keeps_all(relative, params.top_p):
+            return ids, relative
     # Top-p shares out what top-k left. Without top-k that is the whole row.
-    total = None
-    if params.top_p < 1 and not params.top_k:
-        total = float(row.weights(1.0).sum(dtype=np.float64))
+    total = None if params.top_k or params.top_p == 1 else float(exponentials(row, 1.0).sum(dtype=np.float64))
     count = params.top_k or _FIRST_GUESS
     while True:
-        ids, values = largest_first(*row.largest(count), count)
-        relative = values.astype(np.float64)
-        relative -= relative[0]
-        kept = _num_kept(relative, params, total)
+        ids = peaks.largest(count)
+        ids, values = largest_first(ids, row[ids], count)
+        relative = values.astype(np.float64) - peaks.highest
+        kept = min(_num_kept(relative, params.top_p, total), int((values >= bound).sum()))
         if params.top_k or kept < ids.size or ids.size < count:
-            return ids[:kept], relative[:kept]
+            by_id = ids[:kept].argsort()
+            return ids[by_id], relative[by_id]
         count *= 16
 
 
-def _num_kept(relative: NDArray[np.float64], params: SamplingParams, total: float | None) -> int:
-    """How many of the values (largest first, relative to it) top-p and min-p keep: always at least one."""
-    kept = relative.size
-    if params.top_p < 1:
-        cumulative = np.exp(relative).cumsum()
-        wanted = params.top_p * (cumulative[-1] if total is None else total)
-        kept = min(kept, int(cumulative.searchsorted(wanted)) + 1)
-    if params.min_p > 0:
-        kept = min(kept, kept - int(relative[:kept][::-1].searchsorted(math.log(params.min_p))))
-    return kept
+def _top_p_keeps_all(relative: NDArray[np.float64], top_p: float) -> bool:
+    """Whether top-p keeps all of these, whatever there is besides: more to share out only makes it keep more."""
+    if relative.size == 1 or top_p == 1:
+        return True
+    weights = np.exp(relative)
+    return bool(weights.min() > (1 - top_p) * weights.sum())  # without the least likely one too little is left
+
+
+def _num_kept(relative: NDArray[np.float64], top_p: float, total: float | None) -> int:
+    """How many of the values (largest first, relative to it) top-p keeps: always at least one."""
+    if top_p == 1:
+        return relative.size
+    cumulative = np.exp(relative).cumsum()
+    wanted = top_p * (cumulative.item(-1) if total is None else total)
+    return min(relative.size, int(cumulative.searchsorted(wanted)) + 1)
 
 
 @lru_cache(maxsize=4)

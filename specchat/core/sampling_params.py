@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 _LARGEST_BIAS = 3.4028234663852886e38 / 2  # half of the largest float32
@@ -56,6 +56,12 @@ class SamplingParams:
         return self.penalty_last_n != 0 and (
             self.repeat_penalty != 1 or self.frequency_penalty != 0 or self.presence_penalty != 0
         )
+
+    def recent(self, context: Sequence[int]) -> list[int]:
+        """The tokens at the end of the context that penalties look at, in a new list; none where there are none."""
+        if not self.penalizes:
+            return []
+        return list(context[-self.penalty_last_n :] if self.penalty_last_n > 0 else context)
 
     @property
     def truncates(self) -> bool:
