@@ -149,7 +149,10 @@ NO_DRAFT = Draft((), (), "none")
 
 
 class Drafter(Protocol):
-    """What proposes tokens. Verification never asks what it is: q says all that it needs."""
+    """What proposes tokens. Verification never asks what it is: q says all that it needs.
+
+    A context that is given again may have grown since; one that was changed otherwise must be another list.
+    """
 
     @property
     def name(self) -> str:
@@ -185,26 +188,27 @@ class Drafter(Protocol):
         """Learns what became of the draft: how many were kept, and the tokens that the round committed."""
 
 
-def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
-    """How many tokens two sequences share at their beginning."""
+def common_prefix(left: Sequence[int], right: Sequence[int], known: int = 0) -> int:
+    """How many tokens two sequences share at their beginning. The first ``known`` are not compared again."""
     shortest = min(len(left), len(right))
     # Comparing lists is much faster than making arrays of them. Mostly all is the same: that is asked first.
-    one, other = _beginning(left, shortest), _beginning(right, shortest)
+    one, other = _part(left, known, shortest), _part(right, known, shortest)
     if one == other:
         return shortest
-    low, high = 0, shortest  # the first ``low`` agree, the first ``high`` do not
+    low, high = 0, len(one)  # the first ``low`` agree, the first ``high`` do not
     while high - low > 1:
         middle = (low + high) // 2
         if one[low:middle] == other[low:middle]:
             low = middle
         else:
             high = middle
-    return low
+    return known + low
 
 
-def _beginning(tokens: Sequence[int], length: int) -> list[int]:
-    beginning = tokens[:length]
-    return beginning if isinstance(beginning, list) else list(beginning)
+def _part(tokens: Sequence[int], start: int, end: int) -> list[int]:
+    if isinstance(tokens, list):  # which is not copied where all of it is wanted
+        return tokens if end - start == len(tokens) else tokens[start:end]
+    return list(tokens[start:end])
 
 
 def bring_to(

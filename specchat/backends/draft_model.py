@@ -44,11 +44,16 @@ class ModelDrafter:
         self._sequence = sequence
         self._clock = clock
         self._proposed_after = 0
+        self._followed: Sequence[int] = ()
+        self._agreed = 0
 
     def behind(self, context: Sequence[int]) -> int:
         """How many tokens of ``context`` its cache lacks, the last one always among them."""
         held = self.model.tokens(self._sequence)
-        return len(context) - min(common_prefix(held, context), len(context) - 1)
+        # A context only grows, and nobody else evaluates anything here: what agreed before need not be compared again.
+        known = min(self._agreed, len(held), len(context)) if context is self._followed else 0
+        self._followed, self._agreed = context, common_prefix(held, context, known)
+        return len(context) - min(self._agreed, len(context) - 1)
 
     def prefill(self, prompt: Sequence[int], should_stop: Callable[[], bool]) -> Prefill | None:
         """Reads all of the prompt but its last token, which the first step of `propose` takes.
@@ -59,7 +64,7 @@ class ModelDrafter:
             Interrupted: ``should_stop()`` was true; what was read is kept.
             DecodeError: the model failed.
         """
-        if self._obstacle(prompt) is not None:
+        if self._obstacle(prompt, self.behind(prompt)) is not None:
             return None
         began = self._clock()
         evaluated, reused = bring_to(self.model, self._sequence, prompt[:-1], should_stop)
@@ -79,12 +84,13 @@ class ModelDrafter:
             DecodeError: the model failed.
         """
         self._proposed_after = len(context)
-        obstacle = self._obstacle(context)
-        if obstacle is not None or limit < 1 or not length.pays(behind := self.behind(context)):
+        behind = self.behind(context)
+        obstacle = self._obstacle(context, behind)
+        if obstacle is not None or limit < 1 or not length.pays(behind):
             return Draft((), (), self.name, obstacle)
         limit = min(limit, self.model.n_ctx - len(context) + 1)
         logits, evaluated = self._catch_up(context, behind)
-        history = self._history(context, params)
+        history = params.recent(context)
         tokens: list[int] = []
         q: list[Distribution] = []
         while True:
@@ -107,12 +113,15 @@ class ModelDrafter:
         """Forgets the tokens that were not kept."""
         self.model.truncate(self._sequence, self._proposed_after + num_accepted)
 
-    def _obstacle(self, context: Sequence[int]) -> str | None:
-        """Why the draft cannot follow this chat, in words for a person; None where it can."""
+    def _obstacle(self, context: Sequence[int], behind: int) -> str | None:
+        """Why the draft cannot follow this chat, in words for a person; None where it can.
+
+        The last ``behind`` tokens are looked at: the others are in its cache.
+        """
         if len(context) > self.model.n_ctx:
             return f"the draft's context of {self.model.n_ctx} tokens is full"
         n_vocab = self.model.vocabulary.n_vocab
-        if n_vocab < self._n_target and max(context, default=0) >= n_vocab:
+        if n_vocab < self._n_target and max(context[-behind:], default=0) >= n_vocab:
             return "the chat holds tokens that the draft does not have"
         return None
 
@@ -127,15 +136,10 @@ class ModelDrafter:
             keep = self.model.truncate(self._sequence, keep)
         behind = len(context) - keep
         last = (behind - 1) % self.model.max_batch + 1  # the final chunk is the only one whose logits are wanted
-        bring_to(self.model, self._sequence, context[: len(context) - last])
+        if last < behind:
+            bring_to(self.model, self._sequence, context[: len(context) - last])
         final = PassInput(self._sequence, context[len(context) - last :], 1)
         return self.model.decode([final])[0][0], behind
-
-    def _history(self, context: Sequence[int], params: SamplingParams) -> list[int]:
-        """What penalties look at; drafted tokens are appended as they are drawn."""
-        if not params.penalizes:
-            return []
-        return list(context[-params.penalty_last_n :] if params.penalty_last_n > 0 else context)
 
     def _distribution(self, logits: NDArray[np.float32], params: SamplingParams, history: list[int]) -> Distribution:
         try:

@@ -189,9 +189,7 @@ class RoundPlayer:
         self, logits: NDArray[np.float32], draft: Draft, params: SamplingParams
     ) -> list[Distribution]:
         """p₁…p_{γ+1}. Penalties at position i see the committed tokens and x̂₁…x̂_{i−1}."""
-        recent = []
-        if params.penalizes:
-            recent = self.context[-params.penalty_last_n :] if params.penalty_last_n > 0 else self.context
+        recent = params.recent(self.context)
         history = [*recent, *draft.tokens]
         try:
             return [distribution(row, params, history[: len(recent) + i]) for i, row in enumerate(logits)]
