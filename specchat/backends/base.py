@@ -103,6 +103,12 @@ class LanguageModel(Protocol):
     def tokens(self, sequence: int = 0) -> Sequence[int]:
         """The tokens that the cache holds for a sequence, in order. Do not change it."""
 
+    def num_read(self, sequence: int = 0) -> int:
+        """How many tokens the cache holds, with those that a pass that is going on has finished already.
+
+        The function given to `interruptible` may ask. At any other time it is ``len(tokens(sequence))``.
+        """
+
     def truncate(self, sequence: int, length: int) -> int:
         """Forgets everything after the first ``length`` tokens; returns how many tokens it really holds now.
 

@@ -99,6 +99,10 @@ class MarkovModel:
         """What was evaluated (see `LanguageModel.tokens`)."""
         return self._tokens[sequence]
 
+    def num_read(self, sequence: int = 0) -> int:
+        """A pass is over at once (see `LanguageModel.num_read`)."""
+        return len(self._tokens[sequence])
+
     def truncate(self, sequence: int, length: int) -> int:
         """Always possible (see `LanguageModel.truncate`)."""
         del self._tokens[sequence][length:]

@@ -6,11 +6,11 @@ can cross a pipe. Logits never do.
 
 The order of messages: a `Load` is answered by `LoadProgress`… and then `Loaded` or `Failed`. A `Reply` is answered
 by `ReplyEvent`s (`Prefill`, perhaps `PlainSpeed`, `Round`…, `Finished`) or by `Failed`; a `Note` comes before them
-where a person should know something about its prompt, and a reply that fails half-way gives a
-``Finished(reason="error")`` and then `Failed`. A draft that was left out is loaded before the first reply that wants
-it: then `LoadProgress`… and `Loaded` come again before the reply's events. `Learned` comes right before `Finished` and
-before a `Calibration`. Everything else is answered by one message or `Failed`; `Stop` and `Set` have no answer of
-their own.
+where a person should know something about its prompt, `Reading`s before a `Prefill` that takes long, and a reply that
+fails half-way gives a ``Finished(reason="error")`` and then `Failed`. A draft that was left out is loaded before the
+first reply that wants it: then `LoadProgress`… and `Loaded` come again before the reply's events. `Learned` comes
+right before `Finished` and before a `Calibration`. Everything else is answered by one message or `Failed`; `Stop` and
+`Set` have no answer of their own.
 """
 
 from __future__ import annotations
@@ -159,6 +159,27 @@ class ReplyEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """How far a model has read the prompt of that reply.
+
+    It holds ``read`` of ``total`` tokens, ``reused`` of which were in its cache before; ``seconds`` is how long it has
+    been at the others. Several times a second, where reading takes that long.
+    """
+
+    reply: int
+    model: Literal["target", "draft"]
+    read: int
+    total: int
+    reused: int
+    seconds: float
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """How fast it reads; None before the first token."""
+        return (self.read - self.reused) / self.seconds if self.seconds > 0 and self.read > self.reused else None
+
+
+@dataclass(frozen=True, slots=True)
 class PromptSize:
     """Answer to `Inspect`: tokens of the prompt, and how many of them are in the target's cache already."""
 
@@ -245,7 +266,17 @@ class Failed:
 
 
 Message: TypeAlias = (
-    LoadProgress | Loaded | ReplyEvent | PromptSize | DeviceList | Calibration | Progress | Note | Learned | Failed
+    LoadProgress
+    | Loaded
+    | ReplyEvent
+    | Reading
+    | PromptSize
+    | DeviceList
+    | Calibration
+    | Progress
+    | Note
+    | Learned
+    | Failed
 )
 
 

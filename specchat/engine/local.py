@@ -43,6 +43,7 @@ from specchat.engine.interface import (
 )
 from specchat.engine.mailbox import Mailbox
 from specchat.engine.pair import LoadedPair, Loader, OnProgress
+from specchat.engine.reading import PromptReading
 from specchat.engine.round_plans import RoundPlans
 from specchat.errors import LoadError, SpecchatError
 
@@ -212,7 +213,13 @@ class LocalEngine:
                 self._noted.add(note)
                 self._mailbox.put(Note(command.reply, note))
         plans = RoundPlans(pair, self._lengths, lambda: self._settings_for(task, command))
+        reading = PromptReading(command.reply, len(prompt.tokens) - 1, pair.target, pair.draft, self._mailbox.put)
         seed = command.settings.seed
+
+        def should_stop() -> bool:
+            reading.look()
+            return self._should_stop(task)
+
         events = generate(
             pair.target,
             prompt.tokens,
@@ -223,9 +230,10 @@ class LocalEngine:
             details=command.details,
             plain_speed=self._known_plain_speed(command, len(prompt.tokens)),
             measure_plain=command.measure_plain,
-            should_stop=lambda: self._should_stop(task),
+            should_stop=should_stop,
         )
         for event in events:
+            reading.observe(event)
             if isinstance(event, PlainSpeed):
                 if self._plain_speed is None:
                     pair.experience.target.learn({1: 1 / event.tokens_per_second})

@@ -18,6 +18,7 @@ from specchat.engine.interface import (
     Loaded,
     LoadProgress,
     Note,
+    Reading,
     Reply,
     ReplyEvent,
     Set,
@@ -59,6 +60,7 @@ class LiveChat:
 
     Attributes:
         pair: the name of the pair, as replies keep it.
+        reading: how far the prompt of the present reply has been read; the target's `Prefill` once it was.
     """
 
     def __init__(self, engine: Engine, kept: RecordedConversation, settings: ReplySettings) -> None:
@@ -71,6 +73,7 @@ class LiveChat:
         self.load_fractions: dict[str, float] = {}
         self.waiting: list[str] = []
         self.context_used = 0
+        self.reading: Reading | Prefill | None = None
         self._is_lent = False
         self._load: Load | None = None
         self._place: ReplyPlace | None = None
@@ -237,6 +240,7 @@ class LiveChat:
     def _begin(self, *, continue_last: bool = False, question: Message | None = None) -> None:
         self._place = self.kept.begin_reply(continue_last=continue_last)
         self._events = []
+        self.reading = None
         self.phase = Phase.READING
         messages = self.conversation.prompt()
         self.engine.send(Reply(self._place.id, messages, self.settings, continue_last=continue_last, details=True))
@@ -258,6 +262,11 @@ class LiveChat:
                     if not self.is_replying:  # a draft that was left out is loaded when a reply wants it
                         self.phase = Phase.READY
                     self._occurrences.append(PairLoaded(message))
+                case Reading() if self._place is not None and message.reply == self._place.id:
+                    self.reading = message
+                    if message.model == "target":
+                        self.context_used = message.read
+                    self._occurrences.append(Progressed())
                 case Note(text=text):
                     self._occurrences.append(Noted(text))
                 case Failed():
@@ -278,6 +287,7 @@ class LiveChat:
         self._events.append(event)
         self.kept.event(message.reply, event)
         if isinstance(event, Prefill) and event.model == "target":
+            self.reading = event
             self.context_used = event.tokens + event.reused
         elif isinstance(event, Round):
             self.phase = Phase.WRITING

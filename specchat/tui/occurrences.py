@@ -12,7 +12,7 @@ from specchat.engine.interface import Loaded
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """Loading goes on, or the phase has changed."""
+    """Loading, or reading a prompt, goes on."""
 
 
 @dataclass(frozen=True, slots=True)

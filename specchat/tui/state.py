@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specchat.core.events import Prefill
 from specchat.core.stats import ReplyStats
 from specchat.tui.charts import progress_bar
 from specchat.tui.figures import gain_sentence, seconds_text
@@ -23,7 +24,7 @@ def state_of(chat: LiveChat, stats: ReplyStats, why: str, fetch: Fetch | None) -
         case Phase.EMPTY:
             return "no model", "Ctrl+R loads the pair, /pair chooses another." if chat.can_load_again else "", "$error"
         case Phase.READING:
-            return "reading", "the target reads the prompt. Esc stops.", "$warning"
+            return "reading", f"{_read_sentence(chat)}. Esc stops.", "$warning"
     return chat.settings.mode, _mode_sentence(chat, stats, why), "$primary"
 
 
@@ -48,6 +49,22 @@ def _load_sentence(chat: LiveChat) -> str:
         return "the models are being opened"
     fractions = chat.load_fractions.items()
     return ", ".join(f"{model} {progress_bar(fraction, 10)} {fraction:.0%}" for model, fraction in fractions)
+
+
+def _read_sentence(chat: LiveChat) -> str:
+    reading = chat.reading
+    if isinstance(reading, Prefill):
+        cached = f", {reading.reused:,} of them reused" if reading.reused else ""
+        return f"the prompt is read: {reading.tokens + reading.reused:,} tokens{cached}"
+    if reading is None:
+        return "the target reads the prompt"
+    share = reading.read / max(1, reading.total)
+    parts = [f"{reading.model} {progress_bar(share, 8)} {share:.0%}, {reading.read:,} of {reading.total:,} tokens"]
+    if speed := reading.tokens_per_second:
+        parts.append(f"{speed:.0f} tok/s")
+    if reading.reused:
+        parts.append(f"{reading.reused:,} reused")
+    return ", ".join(parts)
 
 
 def _mode_sentence(chat: LiveChat, stats: ReplyStats, why: str) -> str:

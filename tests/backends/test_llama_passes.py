@@ -50,6 +50,25 @@ def test_no_rows_where_none_are_wanted(model):
     assert list(model.tokens()) == [5, 6]
 
 
+@pytest.mark.parametrize("name", ["llama", "gemma3"])
+def test_what_a_pass_has_read_is_told_while_it_goes_on(models, name):
+    with models[name].context(n_ctx=64, n_batch=64, n_ubatch=8, threads=1) as model:
+        seen = []
+
+        def look():
+            seen.append((model.num_read(), len(model.tokens())))
+            return False
+
+        bring_to(model, 0, [5] * 44, look)
+        assert {held for _, held in seen} == {0}, "one pass"
+        assert [read for read, _ in seen] == sorted(read for read, _ in seen)
+        assert {read for read, _ in seen} >= {0, 8, 16, 24, 32}
+        assert max(read for read, _ in seen) < 44
+        assert model.num_read() == 44
+        model.truncate(0, 40)
+        assert model.num_read() == len(model.tokens())
+
+
 @pytest.mark.parametrize("name", ["llama", "gemma3", "mamba", "lfm2"])
 def test_sequences_share_a_pass(models, name):
     """Rows of several sequences of unequal length come back in the order of the inputs."""

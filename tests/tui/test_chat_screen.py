@@ -3,8 +3,9 @@ import asyncio
 import pytest
 
 from specchat.chat.record import read_record
+from specchat.core.events import Prefill
 from specchat.core.fate_style import FATE_STYLES
-from specchat.engine.interface import Failed, Load, Note, Reply, Stop
+from specchat.engine.interface import Failed, Load, Note, Reading, Reply, ReplyEvent, Stop
 from specchat.tui.widgets.inspector import Inspector
 from specchat.tui.widgets.now_panel import NowPanel
 from specchat.tui.widgets.rounds import RoundsView
@@ -112,6 +113,30 @@ async def test_esc_stops_a_reply_and_keeps_what_came():
         assert app.chat.conversation.messages[-1].content.startswith("The sky is")
         assert "stopped · " in screen_text(app).replace("\u00a0", " ")
         assert app.chat.phase == "ready"
+
+
+async def test_while_a_long_prompt_is_read_its_progress_is_shown_and_esc_stops_it():
+    async with running(ScriptedEngine([sky_reply()], step=0), size=(80, 24)) as (app, pilot):
+        app.engine.say(LOADED)
+        app.engine._step = 1
+        await settle(pilot)
+        app.screen.send("why?")
+        number = sent(app, Reply)[0].reply
+        app.engine._messages.extendleft(
+            [
+                ReplyEvent(number, Prefill("target", 2600, 500, 26.5)),
+                Reading(number, "target", 1124, 3100, 500, 6.5),
+                Reading(99, "target", 1, 2, 0, 1.0),
+            ]
+        )
+        await settle(pilot)
+        assert "reading: target ▓▓▓░░░░░ 36%, 1,124 of 3,100 tokens, 96 tok/s, 500 reused. E" in screen_text(app)
+        assert "ctx ▓░░░░░░░ 14%" in screen_text(app)
+        await settle(pilot, frames=1)
+        assert "the prompt is read: 3,100 tokens, 500 of them reused. Esc stops." in screen_text(app)
+        app.engine._messages.appendleft(ReplyEvent(number, Prefill("target", 2600, 500, 26.5)))
+        await pilot.press("escape")
+        assert sent(app, Stop)
 
 
 async def test_a_reply_stopped_before_its_first_token_leaves_nothing():
