@@ -152,9 +152,10 @@ class AdaptiveLength:
 
         0 where plain decoding or the draft model promises more.
         """
+        chances = chances[:_FORESIGHT]
         possible = min(len(chances), self._limit)
         least = min(self.floor, possible)
-        values = self._values(chances[:_FORESIGHT], possible)
+        values = self._values(chances, possible)
         best, most = 0, values[0] if self.floor == 0 else -math.inf
         for count in range(max(least, 1), possible + 1):
             if values[count] > most and (count == least or self._promises.allow(self._cost(count))):

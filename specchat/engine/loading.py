@@ -25,6 +25,8 @@ from specchat.errors import LoadError, MemoryShortError, ModelFileError, PairMis
 
 MAX_DRAFT_TOKENS = DEFAULT_ROWS - 1
 """The largest γ. Rows of logits cost memory, so a context has room for one pass of this many and one more."""
+_LARGEST_EXACT_PASS = 17
+"""Larger ones are not tried: trying n takes as long as 5n single steps."""
 
 
 def list_devices() -> DeviceList:
@@ -259,7 +261,7 @@ class _Loading:
         )
 
     def _identical_pass(self, target: _Loaded) -> int:
-        return largest_identical_pass(target.context, MAX_DRAFT_TOKENS + 1) if self._command.exact else 1
+        return largest_identical_pass(target.context, _LARGEST_EXACT_PASS) if self._command.exact else 1
 
 
 def _check_vocabularies(target: LlamaModel, draft: LlamaModel) -> None:

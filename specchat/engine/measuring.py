@@ -31,8 +31,8 @@ PROMPTS = (
     "List ten European capitals with their countries.",
 )
 _NUM_DRAFT_TOKENS = 4
-_QUICK_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17)
-_ALL_SIZES = (*range(1, 18), 24, 32)
+_QUICK_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32)
+_ALL_SIZES = (*range(1, 18), 20, 24, 28, 32, 33)
 
 
 @dataclass(slots=True)

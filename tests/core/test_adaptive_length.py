@@ -171,6 +171,12 @@ def test_of_a_free_proposal_the_best_paying_length_is_used() -> None:
     assert generous.choose([0.3] * 16) == 16, "where further tokens cost nothing in a pass"
 
 
+def test_of_a_very_long_proposal_only_the_beginning_is_looked_at() -> None:
+    length = AdaptiveLength(gpu())
+    length.begin_round(64)
+    assert 32 <= length.choose([0.99] * 60) <= 60
+
+
 def test_what_can_be_lost_on_free_proposals_is_bounded() -> None:
     """A proposer that promises 0.99 and is always wrong costs a few steps, however long the reply is."""
     length = AdaptiveLength(cpu())
