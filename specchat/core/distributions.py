@@ -15,6 +15,8 @@ _Id = TypeVar("_Id", np.int32, np.intp)
 _Float = TypeVar("_Float", np.float32, np.float64)
 _BLOCK = 512
 """How many probabilities `Distribution.sample` adds up at a time."""
+_FEW = 64
+"""So many probabilities are also kept by token (see `Distribution.probability`)."""
 _MANY = 4096
 """From how many on it pays to look for the largest before sorting."""
 
@@ -25,13 +27,14 @@ class Distribution:
     ``ids`` (int32, ascending) and ``probs`` (float64, sum 1) have the same length and are read-only.
     """
 
-    __slots__ = ("ids", "probs")
+    __slots__ = ("_known", "ids", "probs")
 
     def __init__(self, ids: NDArray[np.int32], probs: NDArray[np.float64]) -> None:
         ids.setflags(write=False)
         probs.setflags(write=False)
         self.ids = ids
         self.probs = probs
+        self._known: dict[int, float] | None = None
 
     @classmethod
     @lru_cache(maxsize=4096)  # they cannot change, and few tokens make most of a text
@@ -72,11 +75,21 @@ class Distribution:
         """Whether the ids are 0, 1, 2, … without a gap, so that a token's index is its id."""
         return self.ids.item(-1) == self.ids.size - 1
 
+    @property
+    def likeliest(self) -> int:
+        """The most likely token; the lowest id in a tie."""
+        return self.ids.item(0 if self.ids.size == 1 else self.probs.argmax())
+
     def probability(self, token: int) -> float:
         """The probability of a token, 0 where it cannot be drawn."""
-        ids = self.ids
-        index = 0 if ids.size == 1 else token if self.is_dense else int(ids.searchsorted(token))
-        return self.probs.item(index) if 0 <= index < ids.size and ids.item(index) == token else 0.0
+        if self._known is None:
+            ids = self.ids
+            if ids.size > _FEW:
+                index = token if self.is_dense else int(ids.searchsorted(token))
+                return self.probs.item(index) if 0 <= index < ids.size and ids.item(index) == token else 0.0
+            # A round asks several times, and one-hot distributions are shared: a dictionary answers soonest.
+            self._known = dict(zip(ids.tolist(), self.probs.tolist(), strict=True))
+        return self._known.get(token, 0.0)
 
     def probabilities(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
         """The probabilities of ascending ``ids``, 0 where a token cannot be drawn. Same shape as ``ids``."""

@@ -37,6 +37,7 @@ class TokenTexts:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._pieces: dict[int, bytes] = {}
+        self._visible: dict[int, bytes] = {}
         self._names: dict[int, str] = {}
 
     def piece(self, token: int) -> bytes:
@@ -48,7 +49,10 @@ class TokenTexts:
 
     def visible(self, token: int) -> bytes:
         """The bytes that the token adds to the text: none for a control token."""
-        return b"" if self._vocabulary.is_control(token) else self.piece(token)
+        found = self._visible.get(token)
+        if found is None:
+            found = self._visible[token] = b"" if self._vocabulary.is_control(token) else self.piece(token)
+        return found
 
     def name(self, token: int) -> str:
         """The token alone as text; an incomplete character shows as U+FFFD."""
@@ -74,6 +78,7 @@ def drafted_tokens(
     """The drafted tokens with their fates; what was kept but lies behind the end of the reply counts as ignored."""
     judged = list(fates(verdict.num_accepted, len(draft)))
     judged[num_committed : verdict.num_accepted] = [Fate.IGNORED] * max(0, verdict.num_accepted - num_committed)
+    thresholds, draws = verdict.thresholds.tolist(), verdict.draws.tolist()
     return tuple(
         DraftedToken(
             id=token,
@@ -82,8 +87,8 @@ def drafted_tokens(
             drafter=draft.drafter,
             q=draft.q[i].probability(token),
             p=p[i].probability(token),
-            threshold=float(verdict.thresholds[i]),
-            draw=float(verdict.draws[i]),
+            threshold=thresholds[i],
+            draw=draws[i],
             fate=judged[i],
         )
         for i, token in enumerate(draft.tokens)
