@@ -6,7 +6,6 @@ error or an interruption: the cache is asked (`llama_memory_seq_pos_max`), and w
 
 from __future__ import annotations
 
-import ctypes
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from specchat.backends.llama_batch import Batch
 from specchat.backends.llama_callbacks import StopCallback
 from specchat.backends.llama_checkpoints import Checkpoints
 from specchat.backends.llama_library import llama_cpp, log
+from specchat.backends.llama_logits import LogitViews
 from specchat.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ class LlamaLanguageModel:
         self._pointer = pointer
         self._free = weakref.finalize(self, close, pointer)
         self._memory = llama_cpp.llama_get_memory(pointer)
-        self._micro_batch: int = llama_cpp.llama_n_ubatch(pointer)
         self._batch = Batch(self.max_batch)
+        self._views = LogitViews(pointer, self.vocabulary.n_vocab, self.max_logits)
         self._stop = StopCallback()
         self._snapshots: int = llama_cpp.llama_n_rs_seq(pointer)
         self._sequences = [
@@ -89,11 +89,6 @@ class LlamaLanguageModel:
     def tokens(self, sequence: int = 0) -> Sequence[int]:
         """The tokens that the cache holds for a sequence. The list itself: do not change it."""
         return self._sequences[sequence].tokens
-
-    def num_read(self, sequence: int = 0) -> int:
-        """How many tokens the cache holds, with the micro-batches that a pass that is going on has finished."""
-        begun: int = llama_cpp.llama_memory_seq_pos_max(self._memory, sequence) + 1
-        return max(len(self.tokens(sequence)), begun - self._micro_batch)
 
     def decode(self, inputs: Sequence[PassInput]) -> list[NDArray[np.float32]]:
         """Evaluates tokens of one or more sequences in one pass.
@@ -199,13 +194,15 @@ class LlamaLanguageModel:
 
     def _check(self, inputs: Sequence[PassInput]) -> None:
         """What llama.cpp would abort on, or refuse with a bare number (decision 13 of the architecture)."""
-        total = sum(len(each.tokens) for each in inputs)
-        rows = sum(each.num_logits for each in inputs)
+        total = rows = 0
+        for each in inputs:
+            total += len(each.tokens)
+            rows += each.num_logits
         if not 0 < total <= self.max_batch:
             raise DecodeError(f"A pass of {total} tokens was asked for; it can take 1 to {self.max_batch}.", _FAULT)
         if rows > self.max_logits:
             raise DecodeError(f"{rows} rows of logits were asked for; a pass can return {self.max_logits}.", _FAULT)
-        if len({each.sequence for each in inputs}) < len(inputs):
+        if len(inputs) > 1 and len({each.sequence for each in inputs}) < len(inputs):
             raise DecodeError("A sequence was asked for twice in one pass.", _FAULT)
         for each in inputs:
             if not 0 <= each.sequence < self.n_sequences or not 0 <= each.num_logits <= len(each.tokens):
@@ -223,17 +220,14 @@ class LlamaLanguageModel:
 
     def _read_logits(self, inputs: Sequence[PassInput], mark: int) -> list[NDArray[np.float32]]:
         """The rows that were asked for: they lie one after another in llama.cpp's buffer, in the order of the batch."""
-        rows, n_vocab = sum(each.num_logits for each in inputs), self.vocabulary.n_vocab
+        ends = list(accumulate(each.num_logits for each in inputs))
+        rows = ends[-1]
         if rows == 0:
             llama_cpp.llama_synchronize(self._pointer)  # a GPU may still be at it: the time belongs to this pass
-            return [np.empty((0, n_vocab), np.float32) for _ in inputs]
-        first = llama_cpp.llama_get_logits_ith(self._pointer, self._batch.first_wanted)
-        last = llama_cpp.llama_get_logits_ith(self._pointer, self._batch.last_wanted)
-        if not first or not last or _distance(first, last) != (rows - 1) * n_vocab * 4:
+            return [np.empty((0, self.vocabulary.n_vocab), np.float32) for _ in inputs]
+        every = self._views.read(self._batch.first_wanted, self._batch.last_wanted, rows)
+        if every is None:
             raise DecodeError(f"llama.cpp returned no logits. {log.reason(mark)}".strip(), _RELOAD)
-        every = np.ctypeslib.as_array(first, shape=(rows, n_vocab))
-        every.flags.writeable = False
-        ends = list(accumulate(each.num_logits for each in inputs))
         return [every[end - each.num_logits : end] for each, end in zip(inputs, ends, strict=True)]
 
     def _failed(self, code: int, inputs: Sequence[PassInput], mark: int) -> Exception:
@@ -301,8 +295,3 @@ class LlamaLanguageModel:
         kept = checkpoints.restore(length) if checkpoints is not None else 0
         # the running state is back; a hybrid model's keys and values after it must go
         return kept if kept and self._remove_from(sequence, kept) else self._empty(sequence)
-
-
-def _distance(first: Any, last: Any) -> int:
-    """How many bytes lie between what two ctypes pointers point to."""
-    return ctypes.addressof(last.contents) - ctypes.addressof(first.contents)
