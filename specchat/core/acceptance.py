@@ -56,10 +56,16 @@ def margin(q: Distribution, logits: NDArray[np.float32] | None = None) -> float:
         return math.log(first / second)
     if logits.size < 2:
         return math.inf
-    best = int(logits.argmax())
-    beside = [part.max() for part in (logits[:best], logits[best + 1 :]) if part.size]
-    distance = float(logits[best]) - float(max(beside))
+    distance = _distance(logits, q.likeliest)
+    if distance < 0:  # penalties or a bias made another one the likeliest
+        distance = _distance(logits, int(logits.argmax()))
     return distance if distance >= 0 else math.inf  # minus infinity beside it is NaN or infinite
+
+
+def _distance(logits: NDArray[np.float32], token: int) -> float:
+    """From the largest logit of another token to this one's."""
+    beside = [part.max() for part in (logits[:token], logits[token + 1 :]) if part.size]
+    return logits.item(token) - float(max(beside))
 
 
 class _Rates:
