@@ -77,6 +77,7 @@ class LlamaLanguageModel:
         self._pointer = pointer
         self._free = weakref.finalize(self, close, pointer)
         self._memory = llama_cpp.llama_get_memory(pointer)
+        self._micro_batch: int = llama_cpp.llama_n_ubatch(pointer)
         self._batch = Batch(self.max_batch)
         self._views = LogitViews(pointer, self.vocabulary.n_vocab, self.max_logits)
         self._stop = StopCallback()
@@ -89,6 +90,11 @@ class LlamaLanguageModel:
     def tokens(self, sequence: int = 0) -> Sequence[int]:
         """The tokens that the cache holds for a sequence. The list itself: do not change it."""
         return self._sequences[sequence].tokens
+
+    def num_read(self, sequence: int = 0) -> int:
+        """How many tokens the cache holds, with the micro-batches that a pass that is going on has finished."""
+        begun: int = llama_cpp.llama_memory_seq_pos_max(self._memory, sequence) + 1
+        return max(len(self.tokens(sequence)), begun - self._micro_batch)
 
     def decode(self, inputs: Sequence[PassInput]) -> list[NDArray[np.float32]]:
         """Evaluates tokens of one or more sequences in one pass.
