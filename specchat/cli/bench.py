@@ -14,7 +14,6 @@ from specchat.cli.choices import Choices, look_around
 from specchat.cli.files import bring
 from specchat.cli.terminal import Interrupt, ProgressLine, interrupts, say, write_text
 from specchat.core.safe_text import safe_json, safe_text
-from specchat.core.settings import ReplySettings
 from specchat.engine.interface import Load
 from specchat.engine.process import ProcessEngine
 from specchat.errors import SpecchatError, UsageError
@@ -61,7 +60,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         names = [name.strip() for name in options.categories.split(",") if name.strip()]
         prompts = choose_prompts(prompts, names or [options.categories])
     return Plan(
-        settings=parse_settings(text, default_rule=ReplySettings().rule),
+        settings=parse_settings(text),
         prompts=one_of_each(prompts) if quick else prompts,
         repetitions=getattr(options, "repetitions", 2 if quick else 3),
         max_tokens=getattr(options, "max_tokens", 32 if quick else 128),

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Literal, TypeAlias, get_args
 
 from specchat.core.sampling import SamplingParams
-from specchat.core.settings import Mode, ReplySettings, Rule
+from specchat.core.settings import DEFAULT_RULE, Mode, ReplySettings, Rule
 from specchat.errors import UsageError
 from specchat.lab.prompts import BenchPrompt
 
@@ -48,7 +48,7 @@ class Setting:
     drafter: str = "draft"
     mode: Mode = "watch"
     num_draft_tokens: int | None = _DEFAULT_LENGTH
-    rule: Rule = "token"
+    rule: Rule = DEFAULT_RULE
     temperature: float = 0.7
 
     @property
@@ -130,11 +130,11 @@ class Plan:
         return replace(self, settings=tuple(each for each in self.settings if each.drafter not in drafters))
 
 
-def parse_settings(text: str, default_rule: Rule = "token") -> tuple[Setting, ...]:
+def parse_settings(text: str) -> tuple[Setting, ...]:
     """The settings that the words stand for, each once, in their order. A comma ends a group.
 
     Words: ``plain``, ``draft``, ``ngram`` or ``auto`` (who drafts), ``γ4`` or ``g4``, ``γauto``, ``fast``, ``token``,
-    ``block`` or ``match``, ``T0.7``. What a group leaves out is: draft, γ4, ``default_rule``, T0.7.
+    ``block`` or ``match``, ``T0.7``. What a group leaves out is: draft, γ4, the default rule, T0.7.
 
     Raises:
         UsageError: a word is unknown, or a group says something twice.
@@ -142,14 +142,14 @@ def parse_settings(text: str, default_rule: Rule = "token") -> tuple[Setting, ..
     found: dict[Setting, None] = {}
     for group in text.split(","):
         if group.strip():
-            found.update(dict.fromkeys(_group(group.split(), default_rule)))
+            found.update(dict.fromkeys(_group(group.split())))
     if not found:
         raise UsageError("No settings were named.", f'For example: --settings "{QUICK[0]}, {QUICK[-1]}".')
     return tuple(found)
 
 
-def _group(words: Sequence[str], default_rule: Rule) -> Iterator[Setting]:
-    base = Setting(rule=default_rule)
+def _group(words: Sequence[str]) -> Iterator[Setting]:
+    base = Setting()
     changes: dict[str, list[Callable[[Setting], Setting]]] = {}
     for word in words:
         kind, alternatives = _alternatives(word)

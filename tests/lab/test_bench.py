@@ -64,7 +64,7 @@ def engine() -> Iterator[RecordedEngine]:
     engine.close()
 
 
-def plan(settings: str = "γ2, γ4 T0", **changes) -> Plan:
+def plan(settings: str = "γ2 token, γ4 token T0", **changes) -> Plan:
     return replace(Plan(parse_settings(settings), PROMPTS, repetitions=2, max_tokens=12, seed=5), **changes)
 
 

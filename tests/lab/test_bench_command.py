@@ -81,7 +81,7 @@ def test_a_real_pair_from_the_shell(models: tuple[str, ...], tmp_path: Path) -> 
         capture_output=True, timeout=120, check=False, encoding="utf-8",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert "draft γ2 token T0" in result.stdout
+    assert "draft γ2 block T0" in result.stdout
     assert max(map(len, result.stdout.partition("setting ")[2].splitlines())) <= 100  # names above may be longer
     assert "\x1b" not in result.stdout
     assert f"{page} was written." in result.stderr
@@ -99,7 +99,7 @@ def test_json_alone_on_standard_output(models: tuple[str, ...], capsys: pytest.C
     data = json.loads(captured.out)
     assert data["plan"]["seed"] == 9
     assert [prompt["category"] for prompt in data["plan"]["prompts"]] == ["list"]
-    assert [row["label"] for row in data["rows"]] == ["plain T0.7", "draft γ1 token T0.7"]
+    assert [row["label"] for row in data["rows"]] == ["plain T0.7", "draft γ1 block T0.7"]
     assert "measuring" in captured.err
 
 
@@ -132,7 +132,7 @@ def test_a_server_that_fails_half_way_leaves_a_report_and_status_1(
         )  # fmt: skip
         assert bench(*models, *SHORT, "--repetitions", "2", "--settings", "γ1", "--against", url) == 1
     captured = capsys.readouterr()
-    assert "draft γ1 token T0.7" in captured.out
+    assert "draft γ1 block T0.7" in captured.out
     assert "how long it took" in captured.err
 
 
@@ -193,7 +193,7 @@ def test_a_page_that_cannot_be_written_in_the_end(
     page.symlink_to(tmp_path / "gone" / "b.html")
     assert bench(*models, *SHORT, "--settings", "γ1", "--html", str(page)) == 1
     captured = capsys.readouterr()
-    assert "draft γ1 token T0.7" in captured.out
+    assert "draft γ1 block T0.7" in captured.out
     assert f"{page} cannot be written: No such file or directory." in captured.err
 
 

@@ -109,12 +109,12 @@ def test_a_reply_without_tokens_is_left_out_of_ratios() -> None:
 
 
 def test_rows_stand_by_temperature_with_their_reference_first() -> None:
-    settings = parse_settings("draft γ4 T0.7, draft γ4 T0, ngram γ8 T0.7, plain T1")
+    settings = parse_settings("draft γ4 token T0.7, draft γ4 token T0, ngram γ8 token T0.7, plain T1")
     done = [
         trial(each, PROMPTS[0], plain=sample(100), **({} if each.is_plain else {"ours": sample(50)}))
         for each in settings
     ]
-    rows = rows_of(result(done, "draft γ4 T0.7, draft γ4 T0, ngram γ8 T0.7, plain T1"))
+    rows = rows_of(result(done, ", ".join(each.label for each in settings)))
     assert [row.label for row in rows] == [
         "plain T0.7", "draft γ4 token T0.7", "ngram γ8 token T0.7", "plain T0", "draft γ4 token T0", "plain T1"
     ]  # fmt: skip
@@ -122,7 +122,7 @@ def test_rows_stand_by_temperature_with_their_reference_first() -> None:
 
 
 def test_what_was_not_measured_has_no_row() -> None:
-    rows = rows_of(result([trial(SETTING, PROMPTS[0], plain=sample(100), ours=sample(50))], "γ4, γ8, γ4 T0"))
+    rows = rows_of(result([trial(SETTING, PROMPTS[0], plain=sample(100), ours=sample(50))], "γ4 token, γ8, γ4 T0"))
     assert [row.label for row in rows] == ["plain T0.7", "draft γ4 token T0.7"]
 
 

@@ -25,26 +25,26 @@ def labels(text: str) -> list[str]:
 
 
 def test_what_is_left_out_is_the_default() -> None:
-    assert parse_settings("draft") == (Setting("draft", "watch", 4, "token", 0.7),)
-    assert parse_settings("T0", default_rule="block") == (Setting("draft", "watch", 4, "block", 0.0),)
+    assert parse_settings("draft") == (Setting("draft", "watch", 4, "block", 0.7),)
+    assert parse_settings("T0") == (Setting("draft", "watch", 4, "block", 0.0),)
 
 
 def test_alternatives_stand_for_every_combination() -> None:
     assert labels("draft γ1/2 T0/0.7") == [
-        "draft γ1 token T0", "draft γ1 token T0.7", "draft γ2 token T0", "draft γ2 token T0.7"
+        "draft γ1 block T0", "draft γ1 block T0.7", "draft γ2 block T0", "draft γ2 block T0.7"
     ]  # fmt: skip
     assert labels("g4/fast/γauto, plain T1, ngram/auto g16") == [
-        "draft γ4 token T0.7",
-        "draft fast token T0.7",
-        "draft γauto token T0.7",
+        "draft γ4 block T0.7",
+        "draft fast block T0.7",
+        "draft γauto block T0.7",
         "plain T1",
-        "ngram γ16 token T0.7",
-        "auto γ16 token T0.7",
+        "ngram γ16 block T0.7",
+        "auto γ16 block T0.7",
     ]
 
 
 def test_plain_has_neither_rule_nor_length_and_each_setting_comes_once() -> None:
-    assert labels("plain γ4 block T0, plain T0, T0.7, draft T0.7") == ["plain T0", "draft γ4 token T0.7"]
+    assert labels("plain γ4 token T0, plain T0, T0.7, draft T0.7") == ["plain T0", "draft γ4 block T0.7"]
 
 
 @pytest.mark.parametrize("text", [*STANDARD, *QUICK])

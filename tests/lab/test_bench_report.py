@@ -74,7 +74,7 @@ def test_columns_stand_below_their_titles() -> None:
 
 
 def test_a_server_has_a_row_a_column_and_a_table() -> None:
-    [setting] = parse_settings("draft γ4")
+    [setting] = parse_settings("draft γ4 token")
     done = [trial(setting, each, plain=sample(100), ours=sample(120), server=sample(80)) for each in PROMPTS]
     text = report(result(done, server=server()))
     assert max(map(len, text.splitlines())) <= 100
@@ -89,7 +89,7 @@ def test_notes_say_why_and_whether_it_was_cut() -> None:
     done = [trial(setting, PROMPTS[0], plain=sample(100), ours=sample(100, why="fast: not drafting, it costs more"))]
     stopped = result(done, "auto fast", stopped=True, notices=["A notice."])
     text = report(stopped)
-    assert "auto fast token T0.7: fast: not drafting, it costs more" in text
+    assert "auto fast block T0.7: fast: not drafting, it costs more" in text
     assert "A notice." in text
     assert "Stopped before all was measured" in text
     assert "Stopped" in report(result(done, "auto fast", problem=DecodeError("The device was lost.", "Load again.")))
