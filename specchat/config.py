@@ -91,6 +91,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: _Count | None = None
     ctx: _Count | None = None
     gpu_layers: Literal["auto"] | Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
+    device: str | None = None
+    device_draft: str | None = None
     threads: Annotated[int, msgspec.Meta(ge=1, le=4096)] | None = None
     system: str | None = None
     """The system prompt, or ``@FILE``."""

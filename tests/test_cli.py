@@ -581,7 +581,8 @@ def test_defaults() -> None:
 def test_every_option_arrives() -> None:
     line = (
         "--mode watch --gamma 6 --rule block --temp 1.5 --top-k 7 --top-p 0.5 --min-p 0.1 --repeat-penalty 1.2 "
-        "--seed 3 --max-tokens 99 --ctx 512 --gpu-layers 4 --threads 2 --system hi --offline --draft ngram"
+        "--seed 3 --max-tokens 99 --ctx 512 --gpu-layers 4 --device CUDA0 --device-draft CPU --threads 2 --system hi "
+        "--offline --draft ngram"
     )
     words = line.split()
     for command_words in ([*words], ["ask", *words, "x"], [*words, "ask", "x"]):
@@ -594,6 +595,7 @@ def test_every_option_arrives() -> None:
         assert (settings.drafter, settings.seed, settings.max_tokens) == ("ngram", 3, 99)
         load = found.load(settings.mode)
         assert (load.n_ctx, load.gpu_layers, load.threads) == (512, 4, 2)
+        assert (load.target_device, load.draft_device) == ("CUDA0", "CPU")
         assert (found.system, found.offline) == ("hi", True)
         assert found.pair().draft is None
 

@@ -24,17 +24,11 @@ from specchat.backends.gguf_header import GgufHeader, check_can_chat, check_toke
 from specchat.backends.gguf_memory import DEFAULT_ROWS, MOST_SNAPSHOTS, micro_batch
 from specchat.backends.llama_callbacks import ProgressCallback
 from specchat.backends.llama_context import LlamaLanguageModel
-from specchat.backends.llama_devices import (
-    BuildFacts,
-    DeviceFacts,
-    build,
-    choose_devices,
-    default_threads,
-    devices,
-)
+from specchat.backends.llama_devices import BuildFacts, DeviceFacts, build, choose_devices, devices
 from specchat.backends.llama_library import allocated_bytes, failure, llama_cpp, log, start
 from specchat.backends.llama_vocabulary import LlamaVocabulary
 from specchat.backends.placement import layers_that_fit, room_on
+from specchat.backends.threads import default_threads
 from specchat.errors import LoadError, UsageError
 
 __all__ = [
@@ -209,7 +203,7 @@ class LlamaModel:
             n_ubatch: tokens that are evaluated at a time within a pass; a pass is interrupted between them. None: 128
                 on the CPU, where more gain little, and 512 elsewhere.
             n_sequences: how many sequences it can hold.
-            threads: how many threads compute on the CPU; None for one a core.
+            threads: how many threads compute on the CPU; None for one a fast core.
             exact: flash attention on rather than where llama.cpp wants it: passes of several tokens then give the
                 same bits as single ones as far as they can (load with ``repack=False``).
 

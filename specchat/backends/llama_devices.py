@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
-import os
 import platform
 import shutil
 from dataclasses import dataclass
@@ -97,13 +95,6 @@ def choose_devices(name: str | None) -> list[tuple[DeviceFacts, int]]:
     return [entry for entry in chosen if entry[0].kind not in ("cpu", "accel")]
 
 
-def default_threads() -> int:
-    """As many threads as there are processor cores that this process may use. Hyper-threads slow llama.cpp down."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cores = psutil.cpu_count(logical=False) or allowed
-    return max(1, min(cores, allowed, _container_limit()))
-
-
 def unused_gpu_note(has_nvidia: bool, system: str, machine: str) -> str | None:
     """What to install where a GPU is there and llama.cpp was built without one; None where none is known."""
     install = "pip install --force-reinstall --no-cache-dir llama-cpp-python"
@@ -126,12 +117,3 @@ def _ram() -> tuple[int, int]:
 
 def _has_nvidia() -> bool:
     return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
-
-
-def _container_limit() -> int:
-    """How many processors a container (cgroup) grants, rounded up; many where nothing limits them."""
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
-        return 2**16 if quota == "max" else max(1, math.ceil(int(quota) / int(period)))
-    except (OSError, ValueError, ZeroDivisionError):
-        return 2**16

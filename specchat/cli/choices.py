@@ -138,6 +138,8 @@ class Choices:
             n_ctx=self.given("ctx"),
             gpu_layers=self.given("gpu_layers"),
             threads=self.given("threads"),
+            target_device=self.given("device"),
+            draft_device=self.given("device_draft"),
             exact=mode == "exact",
             draft_if_it_pays=mode == "fast",
         )

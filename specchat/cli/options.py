@@ -120,7 +120,9 @@ def _add_model_options(command: argparse.ArgumentParser, pair: bool = True) -> N
     )  # fmt: skip
     models.add_argument("--ctx", metavar="N", type=_whole(1), help="context in tokens (default: up to 8192)")
     models.add_argument("--gpu-layers", metavar="auto|N", type=_auto_or(_whole(0)), help="layers on the GPU")
-    models.add_argument("--threads", metavar="N", type=_whole(1), help="processor threads")
+    models.add_argument("--device", metavar="NAME", help="where the target runs, as `specchat doctor` names it")
+    models.add_argument("--device-draft", metavar="NAME", help="where the draft runs (default: beside the target)")
+    models.add_argument("--threads", metavar="N", type=_whole(1), help="processor threads (default: one a fast core)")
     _add_offline(models)
 
 

@@ -58,7 +58,10 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Load a target and perhaps a draft, in place of what is loaded. None means: decide for this machine."""
+    """Load a target and perhaps a draft, in place of what is loaded. None means: decide for this machine.
+
+    Devices are named as `DeviceList` has them; the draft is on the target's unless it has one of its own.
+    """
 
     target: str
     draft: str | None = None

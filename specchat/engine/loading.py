@@ -159,7 +159,6 @@ class _Loading:
         trained = target.n_ctx_train
         if command.n_ctx is not None and trained is not None and command.n_ctx > trained:
             self._notes.append(f"{target.name} was trained on {trained} tokens of context; that many are used.")
-        same_device = command.draft_device in (None, command.target_device)
         wish = Wish(
             n_ctx=command.n_ctx,
             gpu_layers=command.gpu_layers,
@@ -174,7 +173,7 @@ class _Loading:
             draft,
             _usable(command.target_device),
             wish,
-            draft_devices=None if same_device else _usable(command.draft_device),
+            draft_devices=None if self._draft_device == command.target_device else _usable(self._draft_device),
         )
         self._notes += placement.notes
         if not placement.fits:
@@ -192,10 +191,16 @@ class _Loading:
             self._notes.append(_unused(error))
             return None
 
+    @property
+    def _draft_device(self) -> str | None:
+        """The target's, unless the draft has one of its own."""
+        return self._command.draft_device or self._command.target_device
+
     def _drafts_for_itself(self) -> bool:
         command = self._command
-        same_device = command.draft_device in (None, command.target_device)
-        return command.draft is not None and same_device and _same_file(command.draft, command.target)
+        if command.draft is None or self._draft_device != command.target_device:
+            return False
+        return _same_file(command.draft, command.target)
 
     def _load_target(self, stack: ExitStack, placement: Placement) -> _Loaded:
         command = self._command
@@ -255,7 +260,7 @@ class _Loading:
             load_model(
                 command.draft,
                 gpu_layers=gpu_layers,
-                device=command.draft_device,
+                device=self._draft_device,
                 progress=lambda fraction: self._on_progress("draft", fraction),
             )
         )

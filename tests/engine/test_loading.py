@@ -75,6 +75,23 @@ def test_a_pair_drafts_and_verifies(engine: LocalEngine, files: dict[str, str]) 
                 assert (token.draw < token.threshold) == (token.fate is Fate.ACCEPTED)
 
 
+@pytest.mark.parametrize("devices", [("cpu", None), ("CPU", "CPU"), (None, "CPU")])
+def test_devices_by_name(engine: LocalEngine, files: dict[str, str], devices: tuple[str | None, str | None]) -> None:
+    target, draft = devices
+    ready = loaded(engine, command(files["target"], files["draft"], n_ctx=256, target_device=target, draft_device=draft))
+    assert (ready.target.device, ready.draft and ready.draft.device) == ("CPU", "CPU")
+
+
+@pytest.mark.parametrize("wrong", [{"target_device": "CUDA9"}, {"draft_device": "CUDA9"}])
+def test_a_device_that_is_not_there_is_named_with_those_that_are(
+    engine: LocalEngine, files: dict[str, str], wrong: dict[str, str]
+) -> None:
+    engine.send(command(files["target"], files["draft"], n_ctx=256, **wrong))
+    failed = until_kind(engine, Failed)
+    assert "'CUDA9'" in failed.message
+    assert "CPU" in failed.next_step
+
+
 def test_ids_that_only_one_model_has_do_not_matter(engine: LocalEngine, files: dict[str, str]) -> None:
     for target, draft in (("padded", "target"), ("target", "padded")):
         assert loaded(engine, command(files[target], files[draft], n_ctx=256)).draft is not None
