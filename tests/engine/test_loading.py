@@ -78,7 +78,9 @@ def test_a_pair_drafts_and_verifies(engine: LocalEngine, files: dict[str, str]) 
 @pytest.mark.parametrize("devices", [("cpu", None), ("CPU", "CPU"), (None, "CPU")])
 def test_devices_by_name(engine: LocalEngine, files: dict[str, str], devices: tuple[str | None, str | None]) -> None:
     target, draft = devices
-    ready = loaded(engine, command(files["target"], files["draft"], n_ctx=256, target_device=target, draft_device=draft))
+    ready = loaded(
+        engine, command(files["target"], files["draft"], n_ctx=256, target_device=target, draft_device=draft)
+    )
     assert (ready.target.device, ready.draft and ready.draft.device) == ("CPU", "CPU")
 
 
