@@ -203,13 +203,13 @@ def _measured(row: PairRow) -> Iterator[str]:
         yield "Not measured."
         return
     plain = f"plain {measured.plain_tokens_per_second:.1f} tokens a second"
-    yield f"{measured_text(row)}; {plain} ({measured.measured_at})."
+    yield f"{measured_text(row)}; {plain} ({measured.measured_at[:10]})."
     if row.draft is not None and not measured.pays:
         yield "Drafting with this model does not pay here: n-gram or none is faster."
-    elif measured.num_draft_tokens:
-        yield f"Best with γ {measured.num_draft_tokens}."
     if best := best_text(measured):
         yield best
+    elif measured.num_draft_tokens:
+        yield f"Best with γ {measured.num_draft_tokens}."
 
 
 def _files(row: PairRow) -> Iterator[str]:

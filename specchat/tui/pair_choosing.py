@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from specchat.core.safe_text import safe_text
 from specchat.pairs.catalog import Model
 from specchat.pairs.combining import FREE, Free, pair_of, reference, references
 from specchat.pairs.fetching import size_text
-from specchat.pairs.row_text import Verdict, fit_verdict, match_verdict
+from specchat.pairs.row_text import fit_verdict, match_verdict
 from specchat.pairs.rows import PairRow
 from specchat.pairs.store import locate
 from specchat.tui.pair_picking import PairPicking
+from specchat.tui.pair_words import fitted, shown, verdict_cell
 from specchat.tui.screens.pairs_models import Choice
 
-_LEVELS = {"good": "$success", "fair": "$warning", "bad": "$error", "open": "$quiet"}
 _NAME, _SIZE, _WHERE, _WORD = 30, 8, 9, 12
 _ORDER = {"same vocabulary": 0, "same, padded": 0, "checked when fetched": 1, "same model": 3, "differs": 4}
 
@@ -72,7 +70,7 @@ class Choosing:
         reasons = [*row.problems, row.compatibility.reason if row.compatibility is not None else ""]
         reasons += [text for text in row.warnings if row.compatibility is None or row.compatibility.reason not in text]
         reasons += row.fit.advice if row.fit is not None else ()
-        cells = [*self._cells(name), _word(match_verdict(row)), _word(fit_verdict(row))]
+        cells = [*self._cells(name), verdict_cell(match_verdict(row)), verdict_cell(fit_verdict(row))]
         return Choice(name, _line(cells), " ".join(text for text in reasons if text))
 
     def _cells(self, name: str) -> list[tuple[str, str]]:
@@ -90,14 +88,8 @@ def _free() -> list[Choice]:
     ]
 
 
-def _word(verdict: Verdict) -> tuple[str, str]:
-    return f"{verdict.mark} {verdict.word}", _LEVELS[verdict.level]
-
-
 def _line(cells: list[tuple[str, str]]) -> Content:
     parts: list[tuple[str, str]] = []
     for (text, style), width in zip(cells, (_NAME, _SIZE, _WHERE, _WORD, _WORD), strict=False):
-        text = safe_text(text, keep_newlines=False, keep_tabs=False)
-        text = f"{set_cell_size(text, width - 1)}…" if cell_len(text) > width else set_cell_size(text, width)
-        parts += [(text, style), (" ", "")]
+        parts += [(fitted(shown(text), width), style), (" ", "")]
     return Content.assemble(*parts)

@@ -12,7 +12,7 @@ from specchat.pairs.memory import Fit, Machine
 from specchat.pairs.rows import SORT_KEYS, PairRow, SortKey, matching_rows, recommend, sorted_rows
 from specchat.tui.pair_looking import Discovered, Examined, Looking, News, Tried, Trouble
 
-SORT_NAMES: dict[SortKey, str] = {"fit": "fits best", "speedup": "measured speedup", "size": "size"}
+SORT_NAMES: dict[SortKey, str] = {"fit": "how well they fit", "speedup": "measured speedup", "size": "size"}
 
 
 class PairRows:

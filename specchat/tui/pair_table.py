@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from specchat.core.safe_text import safe_text
 from specchat.pairs.fetching import size_text
-from specchat.pairs.row_text import Verdict, fit_verdict, match_verdict, where
+from specchat.pairs.row_text import fit_verdict, match_verdict, where
 from specchat.pairs.rows import PairRow
 from specchat.tui.pair_fetches import FetchState
+from specchat.tui.pair_words import fitted, shown, verdict_cell
 
-_LEVELS = {"good": "$success", "fair": "$warning", "bad": "$error", "open": "$quiet"}
 _NARROW_MATCH = {
     "padded": "same",
     "itself": "same",
@@ -98,14 +96,8 @@ def _line(cells: Sequence[Cell], width: int) -> Content:
     widths = [column.width or max(1, width - fixed) for column in columns]
     parts: list[Cell] = []
     for (text, style), room in zip(cells, widths, strict=True):
-        parts += [(_fitted(text, room), style), (" ", "")]
+        parts += [(fitted(text, room), style), (" ", "")]
     return Content.assemble(*parts[:-1])
-
-
-def _fitted(text: str, room: int) -> str:
-    if cell_len(text) > room:
-        text = f"{set_cell_size(text, room - 1).rstrip()}…"
-    return set_cell_size(text, room)
 
 
 def _mark(entry: Entry) -> Cell:
@@ -115,7 +107,7 @@ def _mark(entry: Entry) -> Cell:
 
 
 def _name(entry: Entry) -> Cell:
-    return safe_text(entry.row.pair.name, keep_newlines=False, keep_tabs=False), "bold"
+    return shown(entry.row.pair.name), "bold"
 
 
 def _size(entry: Entry) -> Cell:
@@ -135,26 +127,22 @@ def _here_with_size(entry: Entry) -> Cell:
     return (where(entry.row) if text == "to fetch" else text), style
 
 
-def _verdict(verdict: Verdict, word: str | None = None) -> Cell:
-    return f"{verdict.mark} {word or verdict.word}", _LEVELS[verdict.level]
-
-
 def _fit(entry: Entry) -> Cell:
-    return _verdict(fit_verdict(entry.row))
+    return verdict_cell(fit_verdict(entry.row))
 
 
 def _narrow_fit(entry: Entry) -> Cell:
     verdict = fit_verdict(entry.row)
-    return _verdict(verdict, _NARROW_FIT.get(verdict.word))
+    return verdict_cell(verdict, _NARROW_FIT.get(verdict.word))
 
 
 def _match(entry: Entry) -> Cell:
-    return _verdict(match_verdict(entry.row))
+    return verdict_cell(match_verdict(entry.row))
 
 
 def _narrow_match(entry: Entry) -> Cell:
     verdict = match_verdict(entry.row)
-    return _verdict(verdict, _NARROW_MATCH.get(verdict.word))
+    return verdict_cell(verdict, _NARROW_MATCH.get(verdict.word))
 
 
 def _measured(entry: Entry) -> Cell:
@@ -179,7 +167,7 @@ def _speedup(entry: Entry) -> str:
 
 
 def _license(entry: Entry) -> Cell:
-    return safe_text(entry.row.licenses, keep_newlines=False, keep_tabs=False), "$quiet"
+    return shown(entry.row.licenses), "$quiet"
 
 
 _MARK, _NAME = _Column("", 1, _mark), _Column("pair", 0, _name)

@@ -2,50 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import pytest
-
 from specchat.engine.interface import Load
-from specchat.tui.screens.pairs import PairsScreen
+from tests.tui.picking import lines, looked, picker, until
 from tests.tui.screens import running, screen_text
 from tests.tui.shelf import FakeShelf
-
-
-async def until(pilot, condition, seconds=30.0):
-    """Lets the picker tick until something has come of its threads."""
-    for _ in range(int(seconds / 0.02)):
-        screen = pilot.app.screen_stack[-1]
-        for each in pilot.app.screen_stack:
-            if isinstance(each, PairsScreen):
-                each.tick()
-        await pilot.pause()
-        if condition():
-            return
-        pilot.app.screen_stack[0].pump()
-        await asyncio.sleep(0.02)
-    raise AssertionError(f"it did not happen:\n{screen_text(pilot.app)}\n{screen}")
-
-
-async def looked(pilot):
-    """Lets the picker look at everything."""
-    await until(pilot, lambda: not picker(pilot).picking.looking.is_busy)
-    await until(pilot, lambda: True)
-
-
-def picker(pilot) -> PairsScreen:
-    return next(each for each in pilot.app.screen_stack if isinstance(each, PairsScreen))
-
-
-def lines(pilot) -> list[str]:
-    """The table's lines, top to bottom."""
-    return [str(option.prompt) for option in picker(pilot).query_one("#pairs-list").options]
-
-
-@pytest.fixture(autouse=True)
-def nothing_elsewhere(monkeypatch, tmp_path):
-    """No models of other programs."""
-    monkeypatch.setattr("specchat.pairs.library.known_places", lambda folder, added=(): [])
 
 
 async def test_the_recommended_pair_is_preselected_and_enter_opens_it():

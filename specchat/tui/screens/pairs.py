@@ -12,12 +12,12 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Input, OptionList
 
-from specchat.core.safe_text import safe_text
 from specchat.tui.charts import progress_bar
 from specchat.tui.pair_opening import PairOpening
 from specchat.tui.pair_picking import PairPicking
 from specchat.tui.pair_rows import SORT_NAMES
 from specchat.tui.pair_table import Entry, header
+from specchat.tui.pair_words import shown
 from specchat.tui.screens.pairs_dialogs import AddScreen
 from specchat.tui.screens.pairs_questions import PairQuestions
 from specchat.tui.widgets.pair_detail import PairDetail
@@ -41,7 +41,10 @@ class PairsScreen(ModalScreen[str | None]):
     PairsScreen > #pairs-title { background: $panel; height: 1; }
     PairsScreen > #pairs-header { height: 1; }
     PairsScreen > #pairs-notice { min-height: 1; max-height: 3; }
-    PairsScreen > #pairs-filter { border: none; height: 1; padding: 0 1; background: $panel; display: none; }
+    PairsScreen > #pairs-filter { display: none; }
+    PairsScreen > #pairs-filter, PairsScreen > #pairs-filter:focus {
+        border: none; height: 1; padding: 0 1; background: $panel;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "fetch", "fetch"),
@@ -122,13 +125,11 @@ class PairsScreen(ModalScreen[str | None]):
             self._keys_shown = keys
             self.refresh_bindings()
 
-    def _title(self, shown: int) -> Content:
+    def _title(self, count: int) -> Content:
         picking = self.picking
-        words = f"{shown} of {picking.count}" if picking.filter else f"{picking.count}"
+        words = f"{count} of {picking.count}" if picking.filter else f"{picking.count}"
         looking = ", looking for more" if picking.looking.is_busy else ""
-        return Content.assemble(
-            ("pairs ", "bold"), (f" {words}, sorted by {SORT_NAMES[picking.sort]}{looking}", "$quiet")
-        )
+        return Content.assemble(("pairs ", "bold"), (f" {words}, by {SORT_NAMES[picking.sort]}{looking}", "$quiet"))
 
     def _notice(self) -> Content:
         measuring = self.picking.measuring
@@ -139,7 +140,7 @@ class PairsScreen(ModalScreen[str | None]):
         if notice is None:
             return Content.styled("★ is recommended for this machine. Enter fetches what is missing.", "$quiet")
         style = {"info": "$foreground", "warning": "$warning", "error": "$error bold"}[notice.kind]
-        message, step = (safe_text(text, keep_newlines=False) for text in (notice.message, notice.next_step))
+        message, step = (shown(text) for text in (notice.message, notice.next_step))
         return Content.assemble((message, style), f" {step}" if step else "")
 
     # --- the table and the filter -----------------------------------------------------------------------------------

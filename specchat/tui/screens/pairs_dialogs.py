@@ -14,8 +14,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from specchat.core.safe_text import safe_text
 from specchat.errors import SpecchatError
+from specchat.tui.pair_words import shown
 
 
 def dialog_css(name: str) -> str:
@@ -30,9 +30,9 @@ def dialog_css(name: str) -> str:
     {name} OptionList > .option-list--option-highlighted {{
         background: $primary 28%; color: $foreground; text-style: none;
     }}
-    {name}:nocolor OptionList > .option-list--option-highlighted {{ text-style: reverse; }}
+    {name}:nocolor OptionList > .option-list--option-highlighted {{ text-style: bold underline; }}
     {name} Static {{ height: auto; width: 100%; }}
-    {name} Input {{ border: none; height: 1; padding: 0; margin: 1 0; background: $panel; }}
+    {name} Input, {name} Input:focus {{ border: none; height: 1; padding: 0; margin: 1 0; background: $panel; }}
     """
 
 
@@ -55,10 +55,10 @@ class Question(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """The text and the answers."""
         with Vertical(classes="dialog") as page:
-            page.border_title = Content(_safe(self._title)).markup
+            page.border_title = Content(shown(self._title)).markup
             page.border_subtitle = "Enter chooses, Esc goes back"
-            yield Static(Content("\n").join(Content(_safe(text)) for text in self._lines))
-            yield OptionList(*(Option(Content(_safe(text)), id=name) for name, text in self._answers))
+            yield Static(Content("\n").join(Content(shown(text)) for text in self._lines))
+            yield OptionList(*(Option(Content(shown(text)), id=name) for name, text in self._answers))
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
@@ -103,11 +103,7 @@ class AddScreen(ModalScreen[None]):
         try:
             self._add(text)
         except SpecchatError as error:
-            parts = Content.assemble((_safe(error.message), "$error bold"), "\n", _safe(error.next_step))
+            parts = Content.assemble((shown(error.message), "$error bold"), "\n", shown(error.next_step))
             self.query_one("#add-problem", Static).update(parts)
         else:
             self.dismiss()
-
-
-def _safe(text: str) -> str:
-    return safe_text(text, keep_newlines=False, keep_tabs=False)

@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from specchat.core.safe_text import safe_text
+from specchat.tui.pair_words import shown
 from specchat.tui.screens.pairs_dialogs import dialog_css
 
 _REFRESH = 0.2
@@ -73,7 +73,7 @@ class ModelsScreen(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Columns' titles, the list, and what there is to say about one."""
         with Vertical(classes="dialog") as page:
-            page.border_title = Content(safe_text(self._title, keep_newlines=False)).markup
+            page.border_title = Content(shown(self._title)).markup
             page.border_subtitle = "Enter chooses, Esc goes back"
             yield Static(Content.styled(self._heading, "$quiet"))
             yield OptionList(markup=False)
@@ -108,7 +108,7 @@ class ModelsScreen(ModalScreen[str | None]):
     def _show_reason(self) -> None:
         index = self.query_one(OptionList).highlighted
         reason = "" if index is None or index >= len(self._shown) else self._shown[index].reason
-        self.query_one("#models-reason", Static).update(Content(safe_text(reason, keep_newlines=False)))
+        self.query_one("#models-reason", Static).update(Content(shown(reason)))
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:

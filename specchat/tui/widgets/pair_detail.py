@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from specchat.core.safe_text import safe_text
 from specchat.pairs.fetching import size_text
 from specchat.pairs.row_text import details
 from specchat.tui.charts import progress_bar
 from specchat.tui.figures import seconds_text
 from specchat.tui.pair_fetches import FetchState
 from specchat.tui.pair_table import Entry
+from specchat.tui.pair_words import shown
 from specchat.tui.widgets.status import QuietStatic
 
 
@@ -43,7 +42,7 @@ class PairDetail(VerticalScroll):
     def show(self, entry: Entry | None, help_lines: tuple[str, ...] = ()) -> None:
         """Shows a pair. ``help_lines`` say which keys would help."""
         name = "" if entry is None else entry.row.pair.name
-        self.border_title = Content(safe_text(name, keep_newlines=False, keep_tabs=False)).markup
+        self.border_title = Content(shown(name)).markup
         self.border_subtitle = "recommended for this machine" if entry is not None and entry.row.is_recommended else ""
         text = Content("No pair has these words in it.") if entry is None else _page(entry, help_lines)
         self.query_one(QuietStatic).show_content(text, layout=True)
@@ -52,11 +51,11 @@ class PairDetail(VerticalScroll):
 def _page(entry: Entry, help_lines: tuple[str, ...]) -> Content:
     lines: list[Content] = [] if entry.fetch is None else list(_fetch_lines(entry.fetch))
     if help_lines:
-        lines += [Content.styled(_short(text), "$warning") for text in help_lines]
+        lines += [Content.styled(shown(text), "$warning") for text in help_lines]
     for detail in details(entry.row):
         bad = detail.heading == "Cannot be used"
         lines.append(Content.styled(detail.heading, "$error bold" if bad else "$primary bold"))
-        lines += [Content(f"  {_short(text)}") for text in detail.lines]
+        lines += [Content(f"  {shown(text)}") for text in detail.lines]
     return Content("\n").join(lines)
 
 
@@ -67,16 +66,10 @@ def _fetch_lines(fetch: FetchState) -> Iterator[Content]:
         parts.append(f"{size_text(fetch.rate)}/s")
     if fetch.status == "fetching" and fetch.seconds_left is not None:
         parts.append(f"{seconds_text(fetch.seconds_left)} left")
-    bar = "" if fetch.share is None else f"{progress_bar(fetch.share, 24)} {fetch.share:.0%} "
+    bar = "" if fetch.share is None else f"{progress_bar(fetch.share, 14)} {fetch.share:.0%} "
     yield Content.assemble((bar, "$primary"), (", ".join(parts), "bold"))
     if fetch.what:
-        yield Content.styled(_short(fetch.what), "$quiet")
+        yield Content.styled(shown(fetch.what), "$quiet")
     if fetch.error is not None:
-        yield Content.styled(_short(fetch.error.message), "$error bold")
-        yield Content(_short(f"{fetch.error.next_step} f goes on from there."))
-
-
-def _short(text: str) -> str:
-    """Safe to show, with the person's home as ``~``."""
-    home = str(Path.home())
-    return safe_text(text.replace(home, "~") if len(home) > 1 else text, keep_newlines=False, keep_tabs=False)
+        yield Content.styled(shown(fetch.error.message), "$error bold")
+        yield Content(shown(f"{fetch.error.next_step} f goes on from there."))

@@ -33,7 +33,7 @@ class PairList(OptionList):
         background: $primary 28%; color: $foreground; text-style: none;
     }
     PairList:nocolor > .option-list--option-highlighted, PairList:nocolor:focus > .option-list--option-highlighted {
-        text-style: reverse;
+        text-style: bold underline;  /* Textual's visual styles know no reverse */
     }
     """
 
