@@ -127,7 +127,7 @@ class AdaptiveLength:
     def more(self, num_drawn: int, q: Distribution, logits: NDArray[np.float32] | None = None) -> bool:
         """Whether the token of this q is worth its share of the pass (see `DraftLength.more`)."""
         acceptance = self.experience.acceptance
-        draw = _Draw(margin(q, logits), float(q.probs.max()))
+        draw = _Draw(margin(q, logits), q.largest)
         chance = acceptance.before_draw(draw.margin, draw.largest)
         if self._draws:
             acceptance.observe_next(self._draws[-1].margin, draw.margin, draw.largest)

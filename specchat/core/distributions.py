@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from specchat.core.logits import Peaks
 
 _Id = TypeVar("_Id", np.int32, np.intp)
-_Float = TypeVar("_Float", np.float32, np.float64)
+_Float = TypeVar("_Float", bound=np.float32 | np.float64)
+_AnyFloat: TypeAlias = np.float32 | np.float64
 _BLOCK = 512
-"""How many probabilities `Distribution.sample` adds up at a time."""
+"""How many weights are added up at a time."""
 _FEW = 64
 """So many probabilities are also kept by token (see `Distribution.probability`)."""
 _MANY = 4096
@@ -24,16 +25,26 @@ _MANY = 4096
 class Distribution:
     """A distribution over token ids, holding only those with a probability above zero.
 
-    ``ids`` (int32, ascending) and ``probs`` (float64, sum 1) have the same length and are read-only.
+    ``ids`` (int32, ascending) and `probs` (float64, sum 1) have the same length and are read-only.
+
+    Args:
+        ids: ascending.
+        weights: what each weighs, all above zero.
+        sums: their sums by blocks of `_BLOCK`, where there are several; else the weights must sum to 1.
     """
 
-    __slots__ = ("_known", "ids", "probs")
+    __slots__ = ("_known", "_probs", "_scale", "_sums", "_weights", "ids")
 
-    def __init__(self, ids: NDArray[np.int32], probs: NDArray[np.float64]) -> None:
+    def __init__(
+        self, ids: NDArray[np.int32], weights: NDArray[_AnyFloat], sums: NDArray[np.float64] | None = None
+    ) -> None:
         ids.setflags(write=False)
-        probs.setflags(write=False)
+        weights.setflags(write=False)
         self.ids = ids
-        self.probs = probs
+        self._weights = weights
+        self._sums = sums
+        self._scale = 1.0 if sums is None else 1.0 / float(sums.sum())
+        self._probs: NDArray[np.float64] | None = None
         self._known: dict[int, float] | None = None
 
     @classmethod
@@ -43,10 +54,12 @@ class Distribution:
         return cls(np.array([token], dtype=np.int32), np.ones(1))
 
     @classmethod
-    def of_weights(cls, ids: NDArray[np.int32], weights: NDArray[np.float64]) -> Distribution:
+    def of_weights(cls, ids: NDArray[np.int32], weights: NDArray[_AnyFloat]) -> Distribution:
         """The distribution proportional to ``weights``, all above zero, of ascending ``ids``. Uses up the arrays."""
-        weights /= weights.sum()
-        return cls(ids, weights)
+        if weights.size > _BLOCK:
+            # in blocks, because a draw from a running sum over a whole vocabulary is slow
+            return cls(ids, weights, np.add.reduceat(weights, np.arange(0, weights.size, _BLOCK), dtype=np.float64))
+        return cls(ids, weights / weights.sum(dtype=np.float64))
 
     @classmethod
     def from_dense(cls, probs: ArrayLike) -> Distribution:
@@ -71,6 +84,14 @@ class Distribution:
         return f"<Distribution of {len(self)}: {entries}{', …' if len(self) > 8 else ''}>"
 
     @property
+    def probs(self) -> NDArray[np.float64]:
+        """The probabilities. Of many, a few are asked for mostly, so all are worked out when they are first wanted."""
+        if self._probs is None:
+            self._probs = self.scaled(1.0)
+            self._probs.setflags(write=False)
+        return self._probs
+
+    @property
     def is_dense(self) -> bool:
         """Whether the ids are 0, 1, 2, … without a gap, so that a token's index is its id."""
         return self.ids.item(-1) == self.ids.size - 1
@@ -78,7 +99,12 @@ class Distribution:
     @property
     def likeliest(self) -> int:
         """The most likely token; the lowest id in a tie."""
-        return self.ids.item(0 if self.ids.size == 1 else self.probs.argmax())
+        return self.ids.item(0 if self.ids.size == 1 else self._weights.argmax())
+
+    @property
+    def largest(self) -> float:
+        """The probability of the most likely token."""
+        return 1.0 if self.ids.size == 1 else self._weights.max().item() * self._scale
 
     def probability(self, token: int) -> float:
         """The probability of a token, 0 where it cannot be drawn."""
@@ -86,9 +112,10 @@ class Distribution:
             ids = self.ids
             if ids.size > _FEW:
                 index = token if self.is_dense else int(ids.searchsorted(token))
-                return self.probs.item(index) if 0 <= index < ids.size and ids.item(index) == token else 0.0
+                found = 0 <= index < ids.size and ids.item(index) == token
+                return self._weights.item(index) * self._scale if found else 0.0
             # A round asks several times, and one-hot distributions are shared: a dictionary answers soonest.
-            self._known = dict(zip(ids.tolist(), self.probs.tolist(), strict=True))
+            self._known = dict(zip(ids.tolist(), self._weights.tolist(), strict=True))
         return self._known.get(token, 0.0)
 
     def probabilities(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -110,6 +137,10 @@ class Distribution:
             np.copyto(found, self.probs[at], where=self.ids[at] == ids)
         return found
 
+    def scaled(self, factor: float) -> NDArray[np.float64]:
+        """``factor`` times the probabilities, in a new array."""
+        return np.multiply(self._weights, factor * self._scale, dtype=np.float64)
+
     def sample(self, rng: np.random.Generator) -> int:
         """One token, by inverting the cumulative distribution at one ``rng.random()``.
 
@@ -120,32 +151,31 @@ class Distribution:
         if size == 1:
             return self.ids.item(0)
         start, left = 0, draw
-        if size > _BLOCK:
-            # In two steps, block and place, because a running sum over a whole vocabulary is slow.
-            blocks = np.add.reduceat(self.probs, np.arange(0, size, _BLOCK)).cumsum()
+        if self._sums is not None:  # in two steps, block and place
+            blocks = self._sums.cumsum()
             left = draw * blocks.item(-1)
             block = min(int(blocks.searchsorted(left, side="right")), blocks.size - 1)
             left -= blocks.item(block - 1) if block else 0.0
             start = block * _BLOCK
-        within = self.probs[start : start + _BLOCK].cumsum()
-        if size <= _BLOCK:
+        within = self._weights[start : start + _BLOCK].cumsum(dtype=np.float64)
+        if self._sums is None:
             left = draw * within.item(-1)
         # Every id held has a probability above zero, so the last one is a valid answer where rounding runs over it.
         return self.ids.item(start + min(int(within.searchsorted(left, side="right")), within.size - 1))
 
     def top(self, count: int) -> list[tuple[int, float]]:
         """The ``count`` most likely tokens with their probabilities, largest first; the lowest id first in a tie."""
-        ids, probs = self.ids, self.probs
+        ids, weights = self.ids, self._weights
         if ids.size > _MANY and count > 0:
-            at = Peaks(probs).largest(count)
-            ids, probs = ids[at], probs[at]
-        ids, probs = largest_first(ids, probs, count)
-        return list(zip(ids.tolist(), probs.tolist(), strict=True))
+            at = Peaks(weights).largest(count)
+            ids, weights = ids[at], weights[at]
+        ids, weights = largest_first(ids, weights, count)
+        return [(token, weight * self._scale) for token, weight in zip(ids.tolist(), weights.tolist(), strict=True)]
 
 
 def excess(p: Distribution, q: Distribution, scale: float = 1.0) -> NDArray[np.float64]:
     """max(0, scale·p − q) for every id of ``p`` (elsewhere it is 0). Same shape as ``p.ids``."""
-    values = p.probs * scale
+    values = p.scaled(scale)
     values -= q.probabilities(p.ids)
     return np.maximum(values, 0.0, out=values)
 

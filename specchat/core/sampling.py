@@ -54,9 +54,9 @@ def distribution(
     if not params.truncates:
         weights = exponentials(row, params.temperature)
         if weights.min() > 0:
-            return Distribution.of_weights(_all_ids(weights.size), weights.astype(np.float64))
+            return Distribution.of_weights(_all_ids(weights.size), weights)
         possible = weights.nonzero()[0]
-        return Distribution.of_weights(possible.astype(np.int32), weights[possible].astype(np.float64))
+        return Distribution.of_weights(possible.astype(np.int32), weights[possible])
     ids, relative = _truncated(row, params)
     if ids.size == 1:
         return Distribution.one_hot(ids.item())
