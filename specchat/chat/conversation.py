@@ -121,6 +121,20 @@ class Conversation:
             if other.parent == message.parent and other.role == message.role and other.id not in continued
         )
 
+    def version(self, message_id: int) -> tuple[int, int]:
+        """Which of its versions a message is (1 is the oldest), and how many there are."""
+        versions = self.siblings(message_id)
+        return versions.index(self.message(message_id)) + 1, len(versions)
+
+    def question(self, message_id: int | None = None) -> Message:
+        """The last question of the current branch, or the one that a message answers or is."""
+        message = self.head if message_id is None else self.message(message_id)
+        while message is not None and message.role != "user":
+            message = self.get(message.parent)
+        if message is None:
+            raise ValueError("nothing has been asked yet")
+        return message
+
     def parts(self, message_id: int) -> tuple[Message, ...]:
         """A reply and the cut ones that it continues, first part first."""
         part: Message | None = self.message(message_id)
@@ -182,15 +196,15 @@ class Conversation:
         old = self.message(message_id)
         return self.insert(Message(self._next_id, old.parent, old.role, text))
 
-    def regenerate(self) -> Message:
-        """Goes back to the last question, so that it is answered once more; returns it."""
-        question = self._last_question()
+    def regenerate(self, message_id: int | None = None) -> Message:
+        """Goes back to a question (see `question`), so that it is answered once more; returns it."""
+        question = self.question(message_id)
         self._head = question.id
         return question
 
     def delete_last_exchange(self) -> Message:
         """Deletes the last question of the branch with every answer to it; returns the question."""
-        question = self._last_question()
+        question = self.question()
         self.delete(question.id)
         return question
 
@@ -222,12 +236,6 @@ class Conversation:
     def move_to(self, message_id: int | None) -> None:
         """Makes a message the last of the current branch (None: before the first)."""
         self._head = None if message_id is None else self.message(message_id).id
-
-    def _last_question(self) -> Message:
-        for message in reversed(self.messages):
-            if message.role == "user":
-                return message
-        raise ValueError("nothing has been asked yet")
 
 
 def title_of(question: str) -> str:

@@ -23,12 +23,31 @@ _UNMARKED = (Fate.ACCEPTED, Fate.PLAIN)
 
 
 class Block:
-    """A part of the transcript that stands on lines of its own."""
+    """A part of the transcript that stands on lines of its own.
+
+    Attributes:
+        message_id: the message that it shows; None where it shows none, or one that is not sent yet.
+        version: which of the message's versions it shows, and how many there are.
+    """
 
     def __init__(self) -> None:
         self.width = 0
+        self.message_id: int | None = None
+        self.version = (1, 1)
         self._body = Typesetter(1)
         self._closing: list[Line] = []
+
+    def stands_for(self, message_id: int, version: tuple[int, int]) -> None:
+        """Which message it shows, which of its versions that is, and how many there are."""
+        self.message_id = message_id
+        if version != self.version:
+            self.version, self.width = version, 0
+
+    @property
+    def versions_text(self) -> str:
+        """‹2/3›; empty where there is one version only."""
+        number, count = self.version
+        return f"‹{number}/{count}›" if count > 1 else ""
 
     @property
     def height(self) -> int:
@@ -74,7 +93,7 @@ class Question(Block):
         self.waiting = waiting
 
     def _typeset(self) -> None:
-        self._body = Typesetter(self.width, QUESTION_MARK, _INDENT)
+        self._body = Typesetter(self.width, self._mark(), _INDENT)
         self._body.extend(pieces_of(self.text[:_LONGEST_QUESTION], "question"))
         left_out = len(self.text) - _LONGEST_QUESTION
         remarks = [f"… and {left_out:,} characters more"] if left_out > 0 else []
@@ -84,6 +103,12 @@ class Question(Block):
             closing = Typesetter(self.width, _INDENT, _INDENT)
             closing.extend(_decoration(remark, "dim"))
             self._closing += closing.lines
+
+    def _mark(self) -> Piece:
+        if not self.versions_text:
+            return QUESTION_MARK
+        mark = f"> {self.versions_text} "
+        return Piece(mark, len(mark), "", "question-mark")
 
     def answer(self) -> None:
         """It does not wait any longer."""
@@ -227,9 +252,9 @@ class Reply(Block):
         if self.tail:
             self._add_text(self.tail, Fate.PLAIN, len(self.tokens) - 1)
         self._closing = []
-        if self.figures:
+        if figures := " · ".join(part for part in (self.versions_text, self.figures) if part):
             closing = Typesetter(self.width)
-            closing.extend(_decoration(_breaking_at_dots(self.figures), "figures"))
+            closing.extend(_decoration(_breaking_at_dots(figures), "figures"))
             self._closing = closing.lines
 
     def _add_token(self, index: int) -> None:

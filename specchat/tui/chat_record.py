@@ -90,10 +90,15 @@ class RecordedConversation:
         """Adds another version of a message."""
         return self._added(self.conversation.edit(message_id, text))
 
-    def regenerate(self) -> None:
-        """Goes back to the last question."""
-        question = self.conversation.regenerate()
+    def regenerate(self, message_id: int | None) -> None:
+        """Goes back to a question (see `Conversation.question`)."""
+        question = self.conversation.regenerate(message_id)
         self._write(lambda writer: writer.move_to(question.id))
+
+    def switch(self, message_id: int) -> None:
+        """Goes to the branch of a message."""
+        end = self.conversation.switch(message_id)
+        self._write(lambda writer: writer.move_to(end.id))
 
     def delete_last_exchange(self) -> None:
         """Deletes the last question and its answers."""

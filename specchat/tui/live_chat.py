@@ -14,10 +14,12 @@ from specchat.core.settings import ReplySettings
 from specchat.engine.interface import (
     Engine,
     Failed,
+    Inspect,
     Load,
     Loaded,
     LoadProgress,
     Note,
+    PromptSize,
     Reading,
     Reply,
     ReplyEvent,
@@ -172,15 +174,15 @@ class LiveChat:
         if loads_again:
             self.load_again()
 
-    def regenerate(self) -> None:
-        """Answers the last question once more.
+    def regenerate(self, message_id: int | None = None) -> None:
+        """Answers a question once more: the last one, or the one that a message answers or is.
 
         Raises:
             UsageError: that cannot be done now.
             ValueError: nothing has been asked yet.
         """
         self._must_be_ready()
-        self.kept.regenerate()
+        self.kept.regenerate(message_id)
         self._begin()
 
     def continue_reply(self) -> None:
@@ -194,14 +196,27 @@ class LiveChat:
         self._begin(continue_last=True)
 
     def edit(self, message_id: int, text: str) -> None:
-        """Asks another version of a question.
+        """Asks another version of a question, or the same once more where it was not changed.
 
         Raises:
             UsageError: that cannot be done now.
         """
         self._must_be_ready()
-        self.kept.edit(message_id, text)
+        if text == self.conversation.message(message_id).content:
+            self.kept.regenerate(message_id)
+        else:
+            self.kept.edit(message_id, text)
         self._begin()
+
+    def switch(self, message_id: int) -> None:
+        """Looks at the branch of another version of a message.
+
+        Raises:
+            UsageError: a reply is being written.
+        """
+        self.must_be_idle()
+        self.kept.switch(message_id)
+        self._ask_for_size()
 
     def delete_last_exchange(self) -> None:
         """Deletes the last question and its answers.
@@ -212,6 +227,7 @@ class LiveChat:
         """
         self.must_be_idle()
         self.kept.delete_last_exchange()
+        self._ask_for_size()
 
     def begin_new(self) -> None:
         """Begins a new chat.
@@ -231,6 +247,13 @@ class LiveChat:
         """
         if self.is_replying:
             raise UsageError("A reply is being written.", "Stop it with Esc first.")
+
+    def _ask_for_size(self) -> None:
+        """How full is the context with this branch?"""
+        if self.phase is Phase.READY and self.conversation.head is not None:
+            self.engine.send(Inspect(self.conversation.prompt()))
+        else:
+            self.context_used = 0
 
     def _must_be_ready(self) -> None:
         self.must_be_idle()
@@ -261,11 +284,15 @@ class LiveChat:
                     self.loaded = message
                     if not self.is_replying:  # a draft that was left out is loaded when a reply wants it
                         self.phase = Phase.READY
+                        self._ask_for_size()
                     self._occurrences.append(PairLoaded(message))
                 case Reading() if self._place is not None and message.reply == self._place.id:
                     self.reading = message
                     if message.model == "target":
                         self.context_used = message.read
+                    self._occurrences.append(Progressed())
+                case PromptSize() if not self.is_replying:
+                    self.context_used = message.tokens
                     self._occurrences.append(Progressed())
                 case Note(text=text):
                     self._occurrences.append(Noted(text))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from textual.message import Message
 
 from specchat.core.events import Round
-from specchat.tui.blocks import Reply
+from specchat.tui.blocks import Block
 
 
 class CursorMoved(Message):
-    """Another token is being looked at, or none."""
+    """Another token of a reply is being looked at, or a question, or nothing."""
 
-    def __init__(self, reply: Reply | None, token: int) -> None:
+    def __init__(self, block: Block | None, token: int) -> None:
         super().__init__()
-        self.reply = reply
+        self.block = block
         self.token = token
 
 

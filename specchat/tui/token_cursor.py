@@ -1,34 +1,41 @@
-"""Which token is being looked at, and where the arrow keys lead from it."""
+"""Which token is being looked at, or which question, and where the arrow keys lead from it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from specchat.tui.blocks import Reply
+from specchat.tui.blocks import Block, Question, Reply
 from specchat.tui.line_index import LineIndex
+
+WHOLE = -1
+"""The token of a cursor that is on a question: questions are looked at as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCursor:
-    """A token of a reply of the transcript."""
+    """A token of a reply of the transcript, or a question (then ``token`` is `WHOLE`)."""
 
     block: int
     token: int
 
     def lines(self, index: LineIndex) -> range:
         """The lines of the transcript on which the token stands."""
-        first, last = _reply(index, self.block).lines_of(self.token)
         start = index.start(self.block)
+        if self.token == WHOLE:
+            return range(start, start + index.blocks[self.block].height)
+        first, last = _reply(index, self.block).lines_of(self.token)
         return range(start + first, start + last + 1)
 
     def beside(self, index: LineIndex, step: int) -> TokenCursor | None:
         """The next (``step`` 1) or previous (-1) token that is shown, also in another reply."""
         block, token = self.block, self.token + step
+        if self.token == WHOLE:
+            token = WHOLE
         while True:
-            reply = _reply(index, block)
-            while 0 <= token < len(reply.tokens):
-                if reply.is_visible(token):
+            here = index.blocks[block]
+            while isinstance(here, Reply) and 0 <= token < len(here.tokens):
+                if here.is_visible(token):
                     return TokenCursor(block, token)
                 token += step
             numbers = [number for number in _replies(index) if (number - block) * step > 0]
@@ -38,7 +45,7 @@ class TokenCursor:
             token = 0 if step > 0 else len(_reply(index, block).tokens) - 1
 
     def above_or_below(self, index: LineIndex, step: int, cell: int) -> TokenCursor | None:
-        """The token at or beside a cell of the nearest line with tokens below (``step`` 1) or above (-1)."""
+        """What is at or beside a cell on the nearest line with tokens, or of a question, below (1) or above (-1)."""
         lines = self.lines(index)
         y = lines[-1] + 1 if step > 0 else lines[0] - 1
         while 0 <= y < index.height:
@@ -47,15 +54,28 @@ class TokenCursor:
             y += step
         return None
 
+    def question(self, index: LineIndex, step: int) -> TokenCursor | None:
+        """The next (``step`` 1) or previous (-1) question."""
+        numbers = [number for number in _questions(index) if (number - self.block) * step > 0]
+        return TokenCursor(min(numbers) if step > 0 else max(numbers), WHOLE) if numbers else None
+
 
 def last_cursor(index: LineIndex) -> TokenCursor | None:
-    """The last token that is shown."""
-    for number in reversed(list(_replies(index))):
-        reply = _reply(index, number)
-        for token in range(len(reply.tokens) - 1, -1, -1):
-            if reply.is_visible(token):
-                return TokenCursor(number, token)
+    """The last token that is shown, or the last question where it has no answer."""
+    for number in range(len(index.blocks) - 1, -1, -1):
+        block = index.blocks[number]
+        if is_sent(block):
+            return TokenCursor(number, WHOLE)
+        if isinstance(block, Reply):
+            for token in range(len(block.tokens) - 1, -1, -1):
+                if block.is_visible(token):
+                    return TokenCursor(number, token)
     return None
+
+
+def is_sent(block: Block) -> bool:
+    """Whether that is a question, and one that does not wait any longer."""
+    return isinstance(block, Question) and block.message_id is not None
 
 
 def cursor_at(index: LineIndex, y: int, cell: int, nearest: bool = False) -> TokenCursor | None:
@@ -64,6 +84,8 @@ def cursor_at(index: LineIndex, y: int, cell: int, nearest: bool = False) -> Tok
     if line is None:
         return None
     number, _ = index.find(y)
+    if is_sent(index.blocks[number]) and line.pieces:
+        return TokenCursor(number, WHOLE)
     if not isinstance(index.blocks[number], Reply):
         return None
     found: TokenCursor | None = None
@@ -75,6 +97,10 @@ def cursor_at(index: LineIndex, y: int, cell: int, nearest: bool = False) -> Tok
         if cell < right:
             break
     return found
+
+
+def _questions(index: LineIndex) -> Iterator[int]:
+    return (number for number, block in enumerate(index.blocks) if is_sent(block))
 
 
 def _replies(index: LineIndex) -> Iterator[int]:

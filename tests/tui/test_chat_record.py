@@ -10,6 +10,10 @@ PAIR = PairFiles("small", "A ⟵ B", "/models/a.gguf", "/models/b.gguf", "ab" * 
 
 def write_turn(kept, question, answer):
     kept.add_user(question)
+    return answer_to(kept, answer)
+
+
+def answer_to(kept, answer):
     place = kept.begin_reply(continue_last=False)
     events = reply_events([round_of(f"{answer}|p")])
     for event in events:
@@ -24,7 +28,7 @@ def test_a_chat_can_be_read_back_from_its_record(tmp_path):
     write_turn(kept, "why?", "so")
     kept.set_system("be brief")
     kept.set_settings(ReplySettings(rule="block"))
-    kept.regenerate()
+    kept.regenerate(None)
     kept.close()
     (path,) = tmp_path.glob("*.jsonl")
     record = read_record(path)
@@ -69,3 +73,25 @@ def test_what_cannot_be_written_is_told_once_and_the_chat_goes_on(tmp_path):
     kept.close()
     (path,) = folder.iterdir()
     assert [m.content for m in read_record(path).conversation.messages] == ["one", "1", "two", "2"]
+
+
+def test_branches_and_the_one_that_is_looked_at_are_read_back(tmp_path):
+    kept = RecordedConversation(Conversation(), tmp_path)
+    first = write_turn(kept, "why?", "so")
+    write_turn(kept, "and then?", "this")
+    kept.edit(first.parent, "how?")
+    answer_to(kept, "thus")
+    kept.switch(first.parent)
+    assert [m.content for m in kept.conversation.messages] == ["why?", "so", "and then?", "this"]
+    kept.regenerate(first.id)
+    second = answer_to(kept, "because")
+    kept.switch(first.id)
+    kept.close()
+    (path,) = tmp_path.glob("*.jsonl")
+    read = read_record(path).conversation
+    assert [m.content for m in read.messages] == ["why?", "so", "and then?", "this"]
+    assert read.version(first.id) == (1, 2)
+    assert [m.content for m in read.siblings(first.id)] == ["so", "because"]
+    assert [m.content for m in read.siblings(first.parent)] == ["why?", "how?"]
+    read.switch(second.id)
+    assert [m.content for m in read.messages] == ["why?", "because"]

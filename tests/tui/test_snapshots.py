@@ -2,7 +2,7 @@
 
 import pytest
 
-from specchat.engine.interface import Failed
+from specchat.engine.interface import Failed, Reading
 from tests.tui.screens import app_on, say, settle
 from tests.tui.scripted_engine import ScriptedEngine, reply_events, round_of
 from tests.tui.stories import sky_reply
@@ -68,6 +68,29 @@ def test_loading_with_a_message_that_waits(picture):
         await say(pilot, "hello?")
 
     assert picture(type_ahead, engine=ScriptedEngine(slow_load=True))
+
+
+def test_versions_of_a_question_and_of_a_reply(picture):
+    async def branch(pilot):
+        await say(pilot, "why is the sky blue?")
+        await say(pilot, "/edit")
+        await say(pilot, "why is the sea blue?")
+        await say(pilot, "/regenerate")
+        await pilot.press("tab", "p")
+
+    replies = [reply_events([round_of(f"{text}|p")]) for text in ("scattering", "the sky", "absorption of red light")]
+    assert picture(branch, engine=ScriptedEngine(replies), size=(80, 24))
+
+
+def test_reading_a_long_prompt(picture):
+    async def read(pilot):
+        pilot.app.engine._step = 0
+        pilot.app.screen.send("a long question")
+        pilot.app.engine._messages.clear()
+        pilot.app.engine._step = 1
+        pilot.app.engine.say(Reading(pilot.app.engine.commands[-1].reply, "target", 1124, 3100, 500, 6.5))
+
+    assert picture(read, size=(80, 24))
 
 
 def test_dead_engine(picture):

@@ -166,7 +166,7 @@ class ChatScreen(Screen[None]):
 
     def offer(self, command: Command) -> None:
         """A command that was chosen in the palette: carried out, or put into the prompt where it takes something."""
-        if command.takes:
+        if command.takes and not command.takes.startswith("["):
             self.prompt.set_text(f"/{command.name} ")
             self.prompt.focus()
         else:
@@ -241,11 +241,23 @@ class ChatScreen(Screen[None]):
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
-        self.query_one(Inspector).show(event.reply, event.token)
+        self.query_one(Inspector).show(event.block, event.token)
 
     @on(RoundClicked)
     def _round_clicked(self, event: RoundClicked) -> None:
         self.pane.transcript.look_at_round(event.played)
+
+    def action_edit_here(self) -> None:
+        """Edits the question that is looked at, or that the reply answers that is."""
+        self.commands.edit(self.pane.transcript.message_looked_at)
+
+    def action_answer_again(self) -> None:
+        """Answers that question once more."""
+        self.commands.regenerate(self.pane.transcript.message_looked_at)
+
+    def action_version(self, step: int) -> None:
+        """Goes to another version of the message that is looked at, or of the last one that has several."""
+        self.commands.step_version(self.pane.transcript.message_looked_at, step)
 
     def action_next_mode(self) -> None:
         """Goes from watch to fast to exact."""

@@ -12,6 +12,8 @@ from specchat.tui.commands import changed_settings, read_command
 if TYPE_CHECKING:
     from specchat.tui.screens.chat import ChatScreen
 
+_EDITING = "The question is in the prompt; what followed it stays as a branch."
+
 
 class ChatCommands:
     """Carries out commands; keys and palette entries come here, too."""
@@ -20,30 +22,38 @@ class ChatCommands:
         self._screen = screen
         self._chat = screen.chat
         self._editing: int | None = None  # the question that is being written again
+        self._unsent = ""  # what stood in the prompt before
 
     def run(self, text: str) -> bool:
         """Carries out what was typed; False, with a sentence in the chat, where that cannot be done."""
+        return self._try(lambda: self._run(text))
+
+    def _run(self, text: str) -> None:
+        command, argument = read_command(text)
+        settings = changed_settings(command, argument, self._chat.settings)
+        if settings is None:
+            self._actions()[command.name](argument)
+        else:
+            self._change(settings)
+
+    def _try(self, step: Callable[[], None]) -> bool:
         try:
-            command, argument = read_command(text)
-            settings = changed_settings(command, argument, self._chat.settings)
-            if settings is None:
-                self._actions()[command.name](argument)
-            else:
-                self._change(settings)
+            step()
         except UsageError as error:
             self._screen.say("error", error.message, error.next_step)
             return False
         except ValueError as problem:
-            self._screen.say("error", f"/{command.name}: {problem}.", "Ask something first.")
+            self._screen.say("error", f"That cannot be done: {problem}.", "F1 shows all keys and commands.")
             return False
         return True
 
     def _actions(self) -> dict[str, Callable[[str], None]]:
         return {
             "system": self._system,
-            "regenerate": lambda _: self._regenerate(),
+            "regenerate": lambda number: self._regenerate(self._question(number)),
             "continue": lambda _: self._continue(),
-            "edit": lambda _: self._edit(),
+            "edit": lambda number: self._edit(self._question(number)),
+            "version": self._version,
             "delete": lambda _: self._delete(),
             "new": lambda _: self._new(),
             "copy": lambda _: self._copy(),
@@ -70,23 +80,84 @@ class ChatCommands:
 
     # --- the conversation -----------------------------------------------------------------------------------------
 
-    def _regenerate(self) -> None:
-        self._chat.regenerate()
-        self._screen.fold.show_conversation()
+    def regenerate(self, message_id: int | None) -> None:
+        """Answers a question once more: the last one, or that of a message; what stood there stays as a branch."""
+        self._try(lambda: self._regenerate(message_id))
+
+    def _regenerate(self, message_id: int | None) -> None:
+        self._chat.regenerate(message_id)
+        self._show_branch()
 
     def _continue(self) -> None:
         self._chat.continue_reply()
         self._screen.fold.continue_reply()
 
-    def _edit(self) -> None:
+    def edit(self, message_id: int | None) -> None:
+        """Takes a question back into the prompt: the last one, or that of a message."""
+        self._try(lambda: self._edit(message_id))
+
+    def _edit(self, message_id: int | None) -> None:
         self._chat.must_be_idle()
-        questions = [message for message in self._chat.conversation.messages if message.role == "user"]
-        if not questions:
-            raise ValueError("nothing has been asked yet")
-        self._editing = questions[-1].id
-        self._screen.say("info", "The last question is in the prompt. Enter asks it anew, Esc leaves it as it was.")
-        self._screen.prompt.set_text(questions[-1].content)
+        question = self._chat.conversation.question(message_id)
+        if self._editing is None:
+            self._unsent = self._screen.prompt.message
+        self._editing = question.id
+        self._screen.say("info", f"{_EDITING} Enter asks it anew, Esc leaves it as it was.")
+        self._screen.prompt.set_message(question.content)
         self._screen.prompt.focus()
+
+    def _question(self, number: str) -> int | None:
+        """The id of the question of that number, counted from the first; None for the last, where none is given."""
+        if not number:
+            return None
+        questions = [message.id for message in self._chat.conversation.messages if message.role == "user"]
+        if not number.isdecimal() or not 1 <= int(number) <= len(questions):
+            raise UsageError(f"There is no question {number}.", f"They are numbered from 1 to {len(questions)}.")
+        return questions[int(number) - 1]
+
+    def step_version(self, message_id: int | None, step: int) -> None:
+        """Goes to the version before or after, of that message or of the last one that has several."""
+        self._try(lambda: self._step_version(message_id, step))
+
+    def _step_version(self, message_id: int | None, step: int) -> None:
+        shown = self._last_with_versions() if message_id is None else message_id
+        number, count = self._chat.conversation.version(shown)
+        if count == 1:
+            raise UsageError("This message has one version only.", "e edits a question, g answers it again.")
+        self._show_version(shown, min(count, max(1, number + step)))
+
+    def _version(self, number: str) -> None:
+        shown = self._last_with_versions()
+        count = self._chat.conversation.version(shown)[1]
+        if not number.isdecimal() or not 1 <= int(number) <= count:
+            said = f"There is no version {number}." if number else "/version needs a number."
+            raise UsageError(said, f"The last message with several versions has {count}.")
+        self._show_version(shown, int(number))
+
+    def _last_with_versions(self) -> int:
+        conversation = self._chat.conversation
+        for message in reversed(conversation.messages):
+            if conversation.version(message.id)[1] > 1:
+                return message.id
+        raise UsageError("No message has several versions yet.", "/edit and /regenerate make one.")
+
+    def _show_version(self, shown: int, number: int) -> None:
+        transcript = self._screen.pane.transcript
+        was_looked_at = transcript.message_looked_at == shown
+        other = self._chat.conversation.siblings(shown)[number - 1].id
+        if other == shown:
+            return
+        self._chat.switch(other)
+        self._show_branch()
+        if was_looked_at:
+            transcript.look_at_message(other)
+        else:
+            transcript.show_message(other)
+
+    def _show_branch(self) -> None:
+        """Shows the conversation as it is now; a question that was being edited may not be there any longer."""
+        self.stop_editing()
+        self._screen.fold.show_conversation()
 
     def send_edited(self, text: str) -> bool:
         """Sends a question that was written again; False where none is."""
@@ -96,27 +167,27 @@ class ChatCommands:
             self._chat.edit(self._editing, text)
         except UsageError as error:
             self._screen.say("error", error.message, error.next_step)
-            self._screen.prompt.set_text(text)
+            self._screen.prompt.set_message(text)
             return True
-        self._editing = None
+        self.stop_editing()
         self._screen.fold.show_conversation()
         return True
 
     def stop_editing(self) -> bool:
-        """Esc leaves the question as it was; False where none is being written again."""
+        """Leaves the question as it was, and gives the prompt back; False where none is being written again."""
         was_editing, self._editing = self._editing is not None, None
         if was_editing:
-            self._screen.prompt.set_text("")
+            self._screen.prompt.set_message(self._unsent)
         return was_editing
 
     def _delete(self) -> None:
         self._chat.delete_last_exchange()
-        self._screen.fold.show_conversation()
+        self._show_branch()
 
     def _new(self) -> None:
         self._chat.begin_new()
         self._screen.fold.begin_figures()
-        self._screen.fold.show_conversation()
+        self._show_branch()
 
     def _copy(self) -> None:
         replies = [message for message in self._chat.conversation.messages if message.role == "assistant"]

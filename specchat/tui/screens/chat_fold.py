@@ -48,8 +48,11 @@ class ChatFold:
         waits = "waits until this reply is over" if self._chat.is_replying else "waits until the model is ready"
         sent = self._chat.ask(text)
         question = Question(text, "" if sent else waits)
+        head = self._chat.conversation.head
         if not sent:
             self._waiting.append(question)
+        elif head is not None:
+            question.stands_for(head.id, self._chat.conversation.version(head.id))
         self._pane.transcript.add(question)
         self._pane.transcript.to_end()
 
@@ -62,7 +65,8 @@ class ChatFold:
     def show_conversation(self) -> None:
         """Shows the current branch from its beginning."""
         self._pane.show_conversation(self._chat.conversation)
-        self._waiting = []
+        for question in self._waiting:
+            self._pane.transcript.add(question)
 
     def begin_figures(self) -> None:
         """New figures; the plain speed of this pair still holds, until a newer one comes."""
@@ -108,11 +112,13 @@ class ChatFold:
         if began.question is not None and self._waiting:
             question = self._waiting.pop(0)
             question.answer()
+            question.stands_for(began.question.id, self._chat.conversation.version(began.question.id))
             self._pane.transcript.changed(question)
         self.begin_figures()
         if self._reply is None:
             self._reply = Reply()
             self._pane.transcript.add(self._reply)
+        self._reply.message_id = began.place.id
 
     def _end(self, ended: ReplyEnded) -> None:
         reply, self._reply = self._reply, None
@@ -127,5 +133,6 @@ class ChatFold:
             self._pane.transcript.remove_block(reply)
         else:
             figures = figures_line(self._chat.conversation, message)
+            reply.stands_for(message.id, self._chat.conversation.version(message.id))
             reply.finish(message.content, figures or "cut: the engine stopped")
             self._pane.transcript.changed(reply)

@@ -30,7 +30,11 @@ _KEYS: tuple[tuple[str, str], ...] = (
     ("Ctrl+Q", "quit"),
 )
 _CHAT_KEYS: tuple[tuple[str, str], ...] = (
-    ("← → ↑ ↓", "look at a token; so does a click on it, or on its round"),
+    ("← → ↑ ↓", "look at a token, or at a question; so does a click on it, or on its round"),
+    ("p n", "the question before, the question after"),
+    ("e", "edit that question; what followed stays as a branch"),
+    ("g", "answer that question again"),
+    ("< >", "the other versions of that message ‹1/2›, with what followed them"),
     ("r", "show or hide rejected tokens"),
     ("v", "reading view: the chat as formatted text"),
     ("y", "copy the last answer"),

@@ -32,8 +32,12 @@ class ChatPane(Vertical):
     BORDER_TITLE = "chat"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "toggle_rejected", "rejected"),
-        Binding("v", "toggle_reading", "reading view"),
-        Binding("y", "screen.run('/copy')", "copy answer"),
+        Binding("v", "toggle_reading", "reading"),
+        Binding("y", "screen.run('/copy')", "copy"),
+        Binding("e", "screen.edit_here", "edit"),
+        Binding("g", "screen.answer_again", "answer again", show=False),
+        Binding("less_than_sign", "screen.version(-1)", "versions", key_display="<>"),
+        Binding("greater_than_sign", "screen.version(1)", "next version", show=False),
         Binding("f", "screen.run('/mode fast')", "fast", show=False),
         Binding("end", "to_end", "end", show=False),
         Binding("question_mark", "screen.help", "legend", key_display="?"),
@@ -62,10 +66,9 @@ class ChatPane(Vertical):
         if not conversation.messages:
             self.transcript.add(Notice("info", WELCOME, FIRST_STEP))
         for message in conversation.messages:
-            if message.role == "user":
-                self.transcript.add(Question(message.content))
-            else:
-                self.transcript.add(_reply_of(conversation, message))
+            block = Question(message.content) if message.role == "user" else _reply_of(conversation, message)
+            block.stands_for(message.id, conversation.version(message.id))
+            self.transcript.add(block)
 
     def show_tokens(self) -> bool:
         """Goes back from the reading view to the token view; False where it is there already."""

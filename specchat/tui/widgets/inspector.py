@@ -11,7 +11,7 @@ from textual.widgets import Static
 from specchat.core.events import Candidate, CommittedToken, DraftedToken, Fate, PositionDetail, Round
 from specchat.core.fate_style import FATE_STYLES
 from specchat.core.safe_text import safe_text
-from specchat.tui.blocks import Reply
+from specchat.tui.blocks import Block, Reply
 from specchat.tui.charts import bar
 
 _Part = tuple[str, str]
@@ -45,20 +45,31 @@ class Inspector(Static):
 
     BORDER_TITLE = "inspector"
 
-    def show(self, reply: Reply | None, index: int) -> None:
-        """Shows a token of a reply, or nothing."""
-        self.display = reply is not None
-        if reply is not None:
-            seen = Inspected.of(reply, index)
+    def show(self, block: Block | None, index: int) -> None:
+        """Shows a token of a reply, what can be done with a question, or nothing."""
+        self.display = block is not None
+        if block is None:
+            return
+        if isinstance(block, Reply):
+            seen = Inspected.of(block, index)
             lines = [_title(seen), *_bars(seen), _candidates(seen)]
-            if shared := _sharing(reply, index):
+            if shared := _sharing(block, index):
                 lines.append(shared)
-            self.update(Content("\n").join([Content.assemble(*line) for line in lines]))
+        else:
+            lines = [_question(block)]
+        self.update(Content("\n").join([Content.assemble(*line) for line in lines]))
 
 
 def quoted(text: str, raw: bytes) -> str:
     """A token's text as it can be read on one line; its bytes where it is not a whole character."""
     return f'"{safe_text(text, keep_newlines=False, keep_tabs=False)}"' if text else f"bytes {raw.hex(' ').upper()}"
+
+
+def _question(block: Block) -> list[_Part]:
+    number, count = block.version
+    which = f"version {number} of {count}" if count > 1 else "the only version"
+    keys = "e edit   g answer again" + ("   < > versions" if count > 1 else "")
+    return [("question", "$primary bold"), (f"   {which}   ", "$quiet"), (keys, "")]
 
 
 def _title(seen: Inspected) -> list[_Part]:

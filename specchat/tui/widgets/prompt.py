@@ -68,6 +68,14 @@ class Prompt(TextArea):
         self.text = _visible(text)
         self.move_cursor(self.document.end)
 
+    def set_message(self, message: str) -> None:
+        """Replaces everything by a message of any length."""
+        self.text = ""
+        if len(message) > _LARGE_PASTE:
+            self._stand_aside(message)
+        else:
+            self.set_text(message)
+
     def action_send(self) -> None:
         """Sends what is written, unless that is nothing."""
         text, message = self.text, self.message
@@ -140,8 +148,12 @@ class Prompt(TextArea):
         if len(event.text) <= _LARGE_PASTE:
             return
         event.prevent_default()
-        words = f"[pasted text {len(self._pasted) + 1}: {len(event.text):,} characters]"
-        self._pasted[words] = _visible(event.text)
+        self._stand_aside(event.text)
+
+    def _stand_aside(self, text: str) -> None:
+        """Inserts words that stand for a long text."""
+        words = f"[pasted text {len(self._pasted) + 1}: {len(text):,} characters]"
+        self._pasted[words] = _visible(text)
         self.insert(words)
 
 

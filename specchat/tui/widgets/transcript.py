@@ -23,7 +23,7 @@ from specchat.tui.blocks import Block, Reply
 from specchat.tui.line_index import LineIndex
 from specchat.tui.messages import CursorMoved, NewLines
 from specchat.tui.strips import selected, strip_of
-from specchat.tui.token_cursor import TokenCursor, cursor_at, last_cursor
+from specchat.tui.token_cursor import WHOLE, TokenCursor, cursor_at, is_sent, last_cursor
 
 _SLICE = 0.02  # seconds of typesetting between two looks at the keyboard
 LOOKS = (*Fate, "question", "question-mark", "dim", "figures", "info", "warning", "error", "next-step")
@@ -39,6 +39,8 @@ class Transcript(ScrollView, can_focus=True):
         Binding("right", "beside(1)", "next token", show=False),
         Binding("up", "above_or_below(-1)", "token above", show=False),
         Binding("down", "above_or_below(1)", "token below", show=False),
+        Binding("p", "question(-1)", "question before", show=False),
+        Binding("n", "question(1)", "question after", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name for it
@@ -266,6 +268,40 @@ class Transcript(ScrollView, can_focus=True):
         elif (found := self.cursor.above_or_below(self.index, step, self._column)) is not None:
             self._move_cursor(found)
 
+    def action_question(self, step: int) -> None:
+        """`p` and `n`: the question before and after."""
+        here = self.cursor or TokenCursor(len(self.index.blocks), WHOLE)
+        if (found := here.question(self.index, step)) is not None:
+            self._move_cursor(found)
+            self._column = 0
+
+    def look_at_message(self, message: int) -> None:
+        """Looks at a question, or at the first token of a reply that is shown."""
+        number = self._block_of(message)
+        if number is None:
+            return
+        if is_sent(self.index.blocks[number]):
+            self._move_cursor(TokenCursor(number, WHOLE))
+        else:
+            self._move_cursor(TokenCursor(number, WHOLE).beside(self.index, 1))
+
+    def show_message(self, message: int) -> None:
+        """Scrolls so that the beginning of a message is on the screen."""
+        number = self._block_of(message)
+        if number is not None:
+            y, top = self.index.start(number), self.scroll_offset.y
+            if not top <= y < top + self.size.height:
+                self.scroll_to(y=y, animate=False, immediate=True)
+
+    @property
+    def message_looked_at(self) -> int | None:
+        """The id of the message that the cursor is in."""
+        block = self._looked_at()
+        return None if block is None else block.message_id
+
+    def _block_of(self, message: int) -> int | None:
+        return next((n for n, block in enumerate(self.index.blocks) if block.message_id == message), None)
+
     def look_at(self, reply: Reply, token: int) -> None:
         """Looks at a token of a reply."""
         self._move_cursor(TokenCursor(self.index.blocks.index(reply), token))
@@ -310,6 +346,4 @@ class Transcript(ScrollView, can_focus=True):
         top, height = self.scroll_offset.y, self.size.height
         if not top <= lines[0] < top + height:
             self.scroll_to(y=lines[0] - height // 2, animate=False, immediate=True)
-        reply = self.index.blocks[cursor.block]
-        assert isinstance(reply, Reply)
-        self.post_message(CursorMoved(reply, cursor.token))
+        self.post_message(CursorMoved(self.index.blocks[cursor.block], cursor.token))
