@@ -124,6 +124,18 @@ def test_a_machine_that_is_three_times_slower_for_a_while_changes_nothing(machin
     assert min(speeds) >= 0.9 * max(speeds)
 
 
+def test_a_slow_spell_does_not_make_the_draft_model_look_cheap() -> None:
+    """The draft was measured when the machine was quick; now plain passes take three times as long, and so would it."""
+    machine = cpu()
+    length, rng = AdaptiveLength(experience(machine)), np.random.default_rng(2)
+    for factor in (1.0, 3.0, 1.0):
+        played = Simulated()
+        for reply in recorded_replies():
+            length.begin_reply()
+            played.add(simulate(reply, length, machine, rng, slow=lambda factor=factor: factor))
+        assert played.speedup > 0.98, factor
+
+
 @pytest.mark.parametrize("machine", GPUS, ids=lambda machine: machine.name)
 def test_acceptance_that_collapses_and_recovers(machine: Machine) -> None:
     """For a while a tenth of what would be kept is kept, and the draft is as sure as ever."""
