@@ -102,15 +102,19 @@ def find_models(places: Iterable[Place], cancelled: Callable[[], bool] = lambda:
             yield _look_at(path, name, place.origin)
 
 
-def added_models(path: Path) -> list[Finding]:
+def added_models(path: Path, cancelled: Callable[[], bool] = lambda: False) -> list[Finding]:
     """What a file or a folder that a person names holds.
+
+    Args:
+        path: the file or folder.
+        cancelled: asked between files whether to stop.
 
     Raises:
         ModelFileError: there is no such thing, or no model in it.
     """
     if not path.exists():
         raise ModelFileError(f"There is no file or folder {path}.", "Check the path.")
-    findings = list(find_models([Place("added", path)]))
+    findings = list(find_models([Place("added", path)], cancelled))
     if not findings:
         raise ModelFileError(f"There is no .gguf file in {path}.", "Name a GGUF file, or a folder that has some in it.")
     return findings

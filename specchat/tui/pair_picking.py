@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from specchat.errors import SpecchatError
@@ -263,13 +263,8 @@ class PairPicking(PairRows):
 
     # --- adding ---------------------------------------------------------------------------------------------------
 
-    def add(self, text: str) -> None:
-        """Adds a file or a folder.
-
-        Raises:
-            SpecchatError: there is nothing that can be used.
-        """
-        models = self.collection.add(Path(text))
+    def added(self, names: Sequence[str]) -> None:
+        """Models were added: pairs are made of them."""
         self.looking.discover()
-        names = ", ".join(model.name for model in models[:3]) + (" …" if len(models) > 3 else "")
-        self.say("info", f"{len(models)} model{'s' if len(models) > 1 else ''} added: {names}.")
+        some = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+        self.say("info", f"{len(names)} model{'s' if len(names) > 1 else ''} added: {some}.")

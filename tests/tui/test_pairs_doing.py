@@ -98,6 +98,7 @@ class TestAdding:
         await in_terminal(pilot, "a")
         pilot.app.screen.query_one("Input").value = str(text)
         await in_terminal(pilot, "enter")
+        await until(pilot, lambda: "added:" in words(pilot.app) or "It is being looked at" not in words(pilot.app))
 
     async def test_a_folder_is_searched_and_remembered(self, files, folder, tmp_path):
         kept = Kept()

@@ -11,8 +11,8 @@ from specchat.pairs.collection import Collection, Surroundings
 from specchat.tui.pair_fetches import FetchState
 from specchat.tui.pair_shelf import CollectionShelf
 from tests.pairs.machines import machine
-from tests.tui.picking import BUILD, Files, go_to, looked, picker, shelf_on
-from tests.tui.screens import app_on
+from tests.tui.picking import BUILD, Files, go_to, looked, picker, shelf_on, until
+from tests.tui.screens import app_on, screen_text
 from tests.tui.shelf import Kept
 
 MEASURED = Measurement(
@@ -119,7 +119,7 @@ def test_drafts_to_choose_from(picture, tmp_path):
 def test_adding_what_cannot_be_used(picture):
     async def add(pilot):
         await pilot.press("a", *"nothing.gguf", "enter")
-        await pilot.pause()
+        await until(pilot, lambda: "Check the path." in screen_text(pilot.app))
 
     assert picture(add)
 

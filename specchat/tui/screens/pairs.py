@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -240,7 +240,12 @@ class PairsScreen(ModalScreen[str | None]):
 
     def action_add(self) -> None:
         """Asks for a file or a folder."""
-        self.app.push_screen(AddScreen(self.picking.add), lambda _: self.show())
+        self.app.push_screen(AddScreen(self.picking.collection, self._still), self._added)
+
+    def _added(self, names: Sequence[str] | None) -> None:
+        if names:
+            self.picking.added(names)
+        self.show()
 
     def _do(self, action: Callable[[str], None]) -> None:
         if (key := self.picking.highlighted) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -14,8 +14,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from specchat.errors import SpecchatError
+from specchat.pairs.collection import Collection
+from specchat.tui.pair_adding import Adding
 from specchat.tui.pair_words import shown
+
+_TICK = 0.1
 
 
 def dialog_css(name: str) -> str:
@@ -65,19 +68,22 @@ class Question(ModalScreen[str | None]):
         self.dismiss(event.option_id)
 
 
-class AddScreen(ModalScreen[None]):
-    """Asks for a file or a folder, until it is one that can be used.
+class AddScreen(ModalScreen[Sequence[str] | None]):
+    """Asks for a file or a folder, until it is one that can be used. Its result is the names of the models.
 
     Args:
-        add: takes what was typed; raises `SpecchatError` where that cannot be used.
+        collection: takes them.
+        still: nothing happens by itself (`tick`): for tests.
     """
 
     DEFAULT_CSS = dialog_css("AddScreen")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
 
-    def __init__(self, add: Callable[[str], None]) -> None:
+    def __init__(self, collection: Collection, still: bool = False) -> None:
         super().__init__()
-        self._add = add
+        self._collection = collection
+        self._still = still
+        self._adding: Adding | None = None
 
     def compose(self) -> ComposeResult:
         """The input, and room for what is wrong."""
@@ -93,17 +99,33 @@ class AddScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         """One can type at once."""
         self.query_one(Input).focus()
+        if not self._still:
+            self.set_interval(_TICK, self.tick)
+
+    def on_unmount(self) -> None:
+        """Nobody waits for it any more."""
+        if self._adding is not None:
+            self._adding.cancel()
+
+    def tick(self) -> None:
+        """Takes over what was found."""
+        adding = self._adding
+        if adding is None:
+            return
+        if adding.names is not None:
+            self.dismiss(adding.names)
+        elif adding.error is not None:
+            self._adding = None
+            error = adding.error
+            self._say(Content.assemble((shown(error.message), "$error bold"), "\n", shown(error.next_step)))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         text = event.value.strip().strip("'\"")
-        if not text:
-            return
-        try:
-            self._add(text)
-        except SpecchatError as error:
-            parts = Content.assemble((shown(error.message), "$error bold"), "\n", shown(error.next_step))
-            self.query_one("#add-problem", Static).update(parts)
-        else:
-            self.dismiss()
+        if text and self._adding is None:
+            self._adding = Adding(self._collection, text)
+            self._say(Content.styled("It is being looked at. Esc stops that.", "$quiet"))
+
+    def _say(self, text: Content) -> None:
+        self.query_one("#add-problem", Static).update(text)
