@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _HEIGHTS = " ▁▂▃▄▅▆▇█"
+_DOTS = "⡀⠄⠂⠁"
 _WIDTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -60,3 +61,20 @@ def grouped(pairs: Sequence[tuple[int, int]], width: int) -> list[float | None]:
         whole = sum(total for _, total in group)
         shares.append(sum(part for part, _ in group) / whole if whole else None)
     return shares
+
+
+def curve(values: Sequence[float | None], low: float, high: float, height: int) -> list[str]:
+    """A row of dots, one a column, top line first, each at its height between ``low`` and ``high``; None is a gap."""
+    lines = [""] * height
+    for value in values:
+        level = None if value is None else dot_level(value, low, high, height)
+        for row in range(height):
+            here = level is not None and level // len(_DOTS) == height - 1 - row
+            lines[row] += _DOTS[level % len(_DOTS)] if here and level is not None else " "
+    return lines
+
+
+def dot_level(value: float, low: float, high: float, height: int) -> int:
+    """At which of ``4 · height`` levels a value is drawn; 0 is the lowest."""
+    share = (value - low) / (high - low) if high > low else 0.5
+    return round(min(1.0, max(0.0, share)) * (len(_DOTS) * height - 1))

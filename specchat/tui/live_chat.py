@@ -5,8 +5,10 @@ No widgets here. The screen calls the methods, and asks `LiveChat.pump` a few ti
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from specchat.chat.conversation import Conversation, Message, ReplyPlace
 from specchat.core.events import Event, Finished, Prefill, Round
@@ -15,6 +17,7 @@ from specchat.engine.interface import (
     Engine,
     Failed,
     Inspect,
+    Learned,
     Load,
     Loaded,
     LoadProgress,
@@ -39,6 +42,9 @@ from specchat.tui.occurrences import (
     Wrote,
 )
 
+if TYPE_CHECKING:
+    from specchat.core.experience import Experience
+
 
 class Phase(StrEnum):
     """What the engine is doing."""
@@ -62,6 +68,7 @@ class LiveChat:
 
     Attributes:
         pair: the name of the pair, as replies keep it.
+        experience: what the pair has taught, as far as it was told since it was loaded.
         reading: how far the prompt of the present reply has been read; the target's `Prefill` once it was.
     """
 
@@ -76,6 +83,7 @@ class LiveChat:
         self.waiting: list[str] = []
         self.context_used = 0
         self.reading: Reading | Prefill | None = None
+        self.experience: Experience | None = None
         self._is_lent = False
         self._load: Load | None = None
         self._place: ReplyPlace | None = None
@@ -114,6 +122,7 @@ class LiveChat:
         """Loads a pair in place of what is loaded."""
         self._load = command
         self.loaded = None
+        self.experience = None
         self.load_fractions = {}
         self.context_used = 0
         self.phase = Phase.LOADING
@@ -291,6 +300,8 @@ class LiveChat:
                     if message.model == "target":
                         self.context_used = message.read
                     self._occurrences.append(Progressed())
+                case Learned():
+                    self._learn(message)
                 case PromptSize() if not self.is_replying:
                     self.context_used = message.tokens
                     self._occurrences.append(Progressed())
@@ -306,6 +317,14 @@ class LiveChat:
         self.kept.problems.clear()
         occurrences, self._occurrences = self._occurrences, []
         return occurrences
+
+    def _learn(self, learned: Learned) -> None:
+        from specchat.core.experience import Experience  # needs numpy, which the first picture should not wait for
+
+        experience = Experience()
+        with contextlib.suppress(ValueError):  # of another version: then there is nothing to show
+            experience.restore(learned.experience)
+            self.experience = experience
 
     def _take_event(self, message: ReplyEvent) -> None:
         if self._place is None or message.reply != self._place.id:

@@ -2,10 +2,11 @@
 
 import pytest
 
-from specchat.engine.interface import Failed, Reading
+from specchat.engine.interface import Failed, Learned, Reading
 from tests.tui.screens import app_on, say, settle
 from tests.tui.scripted_engine import ScriptedEngine, reply_events, round_of
 from tests.tui.stories import sky_reply
+from tests.tui.test_speedup_curve import learned
 
 HOSTILE = "\x1b]52;c;QQ==\x07 \x9b2J \u202eevil [/INST] [bold]x[/bold] 天空 👩‍👩‍👧‍👦"
 
@@ -80,6 +81,14 @@ def test_versions_of_a_question_and_of_a_reply(picture):
 
     replies = [reply_events([round_of(f"{text}|p")]) for text in ("scattering", "the sky", "absorption of red light")]
     assert picture(branch, engine=ScriptedEngine(replies), size=(80, 24))
+
+
+def test_the_predicted_speedup_at_each_length(picture):
+    async def learn(pilot):
+        await ask(pilot)
+        pilot.app.engine.say(Learned("cpu", learned().to_dict()))
+
+    assert picture(learn)
 
 
 def test_reading_a_long_prompt(picture):

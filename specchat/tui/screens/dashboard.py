@@ -9,6 +9,7 @@ from specchat.core.stats import ReplyStats
 from specchat.tui.commands import commands_like
 from specchat.tui.live_chat import LiveChat
 from specchat.tui.pair_opening import PairOpening
+from specchat.tui.speedup_curve import speedup_curve
 from specchat.tui.state import state_of
 from specchat.tui.widgets.now_panel import NowPanel, one_line
 from specchat.tui.widgets.rounds import RoundsView
@@ -40,7 +41,7 @@ class Dashboard:
             items.insert(2, ("draft", settings.drafter))
         context = (self._chat.context_used, loaded.n_ctx) if loaded is not None else None
         self._status.show(self._opening.name or "no pair", items, context)
-        self._now.show(stats)
+        self._now.show(stats, speedup_curve(stats, self._chat.experience))
         self._folded.show_content(one_line(stats))
         self._rounds.show(stats.recent)
         self.show_state(stats, why, typed)

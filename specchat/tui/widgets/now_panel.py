@@ -12,13 +12,17 @@ from textual.widgets import Digits
 from specchat.chat.figures import usual_length
 from specchat.core.events import Fate, Round
 from specchat.core.stats import ReplyStats, RoundTotals
-from specchat.tui.charts import bar, columns, grouped, stacked
+from specchat.tui.charts import bar, columns, dot_level, grouped, stacked
+from specchat.tui.charts import curve as curve_of
 from specchat.tui.figures import break_even
+from specchat.tui.speedup_curve import SpeedupCurve
 from specchat.tui.widgets.status import QuietStatic
 
 _Part = tuple[str, str]
 _TIME_STYLES = {"draft": "$fate-accepted", "verify": "$fate-bonus", "sample": "$fate-resampled", "other": "$quiet"}
 _CHART_HEIGHT = 3
+_DIGITS = 3
+_LENGTH_CELLS = 3
 _EMPTY: tuple[Sequence[_Part], ...] = (
     (("What drafting brings", "bold"),),
     (("stands here as soon as tokens come: the measured speedup against plain decoding on this machine.", "$quiet"),),
@@ -44,14 +48,16 @@ class NowPanel(Vertical):
         yield _Speedup("", id="speedup")
         yield QuietStatic(id="figures")
 
-    def show(self, stats: ReplyStats) -> None:
+    def show(self, stats: ReplyStats, curve: SpeedupCurve | None = None) -> None:
         """Shows what is known by now."""
         speedup, digits = stats.speedup, self.query_one(Digits)
         digits.display = speedup is not None
         if speedup is not None and digits.value != f"{speedup:.2f}x":
             digits.update(f"{speedup:.2f}x")
         width = max(12, self.query_one("#figures").size.width or 28)
-        lines = [Content.assemble(*line) for line in (_lines(stats, width) if stats.total.rounds else _EMPTY)]
+        room = self.scrollable_content_region.height - (_DIGITS if digits.display else 0)
+        parts = _lines(stats, curve, width, room) if stats.total.rounds else _EMPTY
+        lines = [Content.assemble(*line) for line in parts]
         self.query_one("#figures", QuietStatic).show_content(
             Content("\n").join(lines), layout=len(lines) != self._num_lines
         )
@@ -77,7 +83,13 @@ def _plain_text(stats: ReplyStats) -> str:
     return "plain speed not known yet" if stats.plain is None else f"plain {stats.plain.tokens_per_second:.1f}"
 
 
-def _lines(stats: ReplyStats, width: int) -> Iterator[Sequence[_Part]]:
+def _lines(stats: ReplyStats, curve: SpeedupCurve | None, width: int, room: int) -> list[Sequence[_Part]]:
+    """All of it; where that is more than the ``room`` lines there are, α by position becomes shorter."""
+    lines = list(_all_lines(stats, curve, width, short=False))
+    return lines if len(lines) <= room else list(_all_lines(stats, curve, width, short=True))
+
+
+def _all_lines(stats: ReplyStats, curve: SpeedupCurve | None, width: int, short: bool) -> Iterator[Sequence[_Part]]:
     speed = stats.tokens_per_second
     yield [(f"{speed:.1f}" if speed is not None else "–", "bold"), (" tok/s", "$quiet")]
     yield from _plain_lines(stats, width)
@@ -86,10 +98,13 @@ def _lines(stats: ReplyStats, width: int) -> Iterator[Sequence[_Part]]:
     yield from _acceptance_lines(stats, window, width)
     yield [("", "")]
     yield from _round_lines(window)
+    if curve is not None:
+        yield [("", "")]
+        yield from _curve_lines(curve, width)
     if by_position := window.acceptance_by_position:
         yield [("", "")]
         yield [("accepted at position", "$quiet")]
-        yield from _position_lines(by_position, width)
+        yield from _short_position_lines(by_position, width) if short else _position_lines(by_position, width)
     yield [("", "")]
     yield from _time_lines(window, width)
 
@@ -143,6 +158,40 @@ def _position_lines(by_position: Sequence[float], width: int) -> Iterator[Sequen
             (bar(rate, width - 8), "$fate-accepted"),
             (f" {rate:.2f}", ""),
         ]
+
+
+def _short_position_lines(by_position: Sequence[float], width: int) -> Iterator[Sequence[_Part]]:
+    fitting = list(enumerate(by_position, start=1))[: width // 8]
+    yield [part for position, rate in fitting for part in ((f"{position} ", "$quiet"), (f"{rate:<6.2f}", ""))]
+
+
+def _curve_lines(curve: SpeedupCurve, width: int) -> Iterator[Sequence[_Part]]:
+    """Predicted speedup at each γ and the measured one. Where one γ is known only, there is no curve to draw."""
+    if len(curve.predicted) < 2:
+        length, predicted = next(iter(curve.predicted.items()))
+        yield [(f"theory at γ {length}  ", "$quiet"), (f"{predicted:.2f}×", "$fate-accepted")]
+        return
+    yield [("speedup vs γ   ", "$quiet"), ("⠒⠒ theory", "$fate-accepted"), ("   ● now", "bold")]
+    lengths = sorted({*curve.predicted, *([curve.now[0]] if curve.now else [])})[: (width - 4) // _LENGTH_CELLS]
+    theory = [curve.predicted.get(length) for length in lengths]
+    now = curve.now if curve.now is not None and curve.now[0] in lengths else None
+    known = [1.0, *(value for value in theory if value is not None), *([now[1]] if now else [])]
+    low, high = min(known), max(known)
+    even = dot_level(1.0, low, high, _CHART_HEIGHT) // 4
+    dots = curve_of(theory, low, high, _CHART_HEIGHT)
+    for row, line in enumerate(dots):
+        level = _CHART_HEIGHT - 1 - row
+        label = f"{high if row == 0 else low:.1f}" if row in (0, _CHART_HEIGHT - 1) else "1.0" if level == even else ""
+        parts: list[_Part] = [(f"{label:>3}┤" if label else "   │", "$quiet")]
+        for length, dot in zip(lengths, line, strict=True):
+            filler = "┄" if level == even else " "
+            if now is not None and length == now[0] and dot_level(now[1], low, high, _CHART_HEIGHT) // 4 == level:
+                parts += [(filler * (_LENGTH_CELLS - 1), "$quiet"), ("●", "bold")]
+            else:
+                style = "$quiet" if dot == " " else "$fate-accepted"
+                parts += [(filler * (_LENGTH_CELLS - 1), "$quiet"), (filler if dot == " " else dot, style)]
+        yield parts
+    yield [("   γ" + "".join(f"{length:>{_LENGTH_CELLS}}" for length in lengths), "$quiet")]
 
 
 def _time_lines(window: RoundTotals, width: int) -> Iterator[Sequence[_Part]]:
