@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
@@ -17,7 +18,7 @@ _AnyFloat: TypeAlias = np.float32 | np.float64
 _BLOCK = 512
 """How many weights are added up at a time."""
 _FEW = 64
-"""So many probabilities are also kept by token (see `Distribution.probability`)."""
+"""So many probabilities are also kept by token (see `Distribution.few`)."""
 _MANY = 4096
 """From how many on it pays to look for the largest before sorting."""
 
@@ -108,15 +109,18 @@ class Distribution:
 
     def probability(self, token: int) -> float:
         """The probability of a token, 0 where it cannot be drawn."""
-        if self._known is None:
-            ids = self.ids
-            if ids.size > _FEW:
-                index = token if self.is_dense else int(ids.searchsorted(token))
-                found = 0 <= index < ids.size and ids.item(index) == token
-                return self._weights.item(index) * self._scale if found else 0.0
-            # A round asks several times, and one-hot distributions are shared: a dictionary answers soonest.
-            self._known = dict(zip(ids.tolist(), self._weights.tolist(), strict=True))
-        return self._known.get(token, 0.0)
+        few = self._known or self.few()
+        if few is not None:
+            return few.get(token, 0.0)
+        index = token if self.is_dense else int(self.ids.searchsorted(token))
+        found = 0 <= index < self.ids.size and self.ids.item(index) == token
+        return self._weights.item(index) * self._scale if found else 0.0
+
+    def few(self) -> Mapping[int, float] | None:
+        """The probabilities by token, where there are few: sooner asked than numpy, and one-hot ones are shared."""
+        if self._known is None and self.ids.size <= _FEW:
+            self._known = dict(zip(self.ids.tolist(), self._weights.tolist(), strict=True))
+        return self._known
 
     def probabilities(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
         """The probabilities of ascending ``ids``, 0 where a token cannot be drawn. Same shape as ``ids``."""
@@ -178,6 +182,14 @@ def excess(p: Distribution, q: Distribution, scale: float = 1.0) -> NDArray[np.f
     values = p.scaled(scale)
     values -= q.probabilities(p.ids)
     return np.maximum(values, 0.0, out=values)
+
+
+def surplus(p: Distribution, q: Distribution, scale: float = 1.0) -> float:
+    """What `excess` sums to."""
+    left, right = p.few(), q.few()
+    if left is None or right is None:
+        return float(excess(p, q, scale).sum())
+    return math.fsum(max(0.0, scale * prob - right.get(token, 0.0)) for token, prob in left.items())
 
 
 def residual(p: Distribution, q: Distribution, scale: float = 1.0) -> Distribution | None:

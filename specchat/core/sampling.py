@@ -16,11 +16,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from specchat.core.distributions import Distribution, excess, largest_first, residual
+from specchat.core.distributions import Distribution, excess, largest_first, residual, surplus
 from specchat.core.logits import LOWEST_TEMPERATURE, Peaks, exponentials, largest_id
 from specchat.core.sampling_params import SamplingParams
 
-__all__ = ["Distribution", "SamplingParams", "distribution", "excess", "residual"]
+__all__ = ["Distribution", "SamplingParams", "distribution", "excess", "residual", "surplus"]
 
 _SMALLEST_WEIGHT = 1e-300
 """What weighs less, beside 1 for the most likely token, counts as impossible: divided by the sum it might be 0."""

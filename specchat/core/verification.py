@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specchat.core.events import Fate
-from specchat.core.sampling import Distribution, excess, residual
+from specchat.core.sampling import Distribution, residual, surplus
 
 
 class VerificationRule(Protocol):
@@ -108,23 +108,24 @@ class BlockRule:
         h = self.joint_ratios(drafted, q, p)
         for i in range(len(drafted) - 1):
             pi = float(h[i])
-            surplus = float(excess(p[i + 1], q[i + 1], pi).sum()) if pi > 0 else 0.0
-            total = surplus + (1 - pi)  # in this order: 1 − π is exact where it is small
+            s = surplus(p[i + 1], q[i + 1], pi) if pi > 0 else 0.0
+            total = s + (1 - pi)  # in this order: 1 − π is exact where it is small
             # 0/0 (π = 1 and q the same as p) counts as 1: the next token will be kept as well, whatever it is.
-            h[i] = surplus / total if total > 0 else 1.0
+            h[i] = s / total if total > 0 else 1.0
         return h
 
     def num_accepted(self, thresholds: NDArray[np.float64], draws: NDArray[np.float64]) -> int:
         """The longest prefix whose last draw is strictly below its threshold: a draw of 0 keeps no token with h = 0."""
-        below = np.flatnonzero(draws < thresholds)
+        below = (draws < thresholds).nonzero()[0]
         return int(below[-1]) + 1 if below.size else 0
 
     def next_distribution(
         self, num_accepted: int, drafted: Sequence[int], q: Sequence[Distribution], p: Sequence[Distribution]
     ) -> Distribution:
         """The residual max(0, π_τ·p − q) after the kept tokens (see `VerificationRule.next_distribution`)."""
-        kept = drafted[:num_accepted]
-        pi = float(self.joint_ratios(kept, q[:num_accepted], p[:num_accepted])[-1]) if num_accepted else 1.0
+        pi = 1.0
+        if 0 < num_accepted < len(q):
+            pi = float(self.joint_ratios(drafted[:num_accepted], q[:num_accepted], p[:num_accepted])[-1])
         return _next(num_accepted, q, p, pi)
 
     def joint_ratios(

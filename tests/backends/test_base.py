@@ -21,6 +21,14 @@ def test_as_many_as_agree(shared: list[int], left: list[int], right: list[int]) 
     assert common_prefix(tuple(one), other) == common_prefix(one, tuple(other)) == expected
 
 
+@given(TOKENS, TOKENS, TOKENS, st.integers(0, 12))
+def test_what_is_known_is_not_compared_again(shared: list[int], left: list[int], right: list[int], known: int) -> None:
+    one, other = shared + left, shared + right
+    known = min(known, len(shared))
+    assert common_prefix(one, other, known) == common_prefix(one, other)
+    assert common_prefix(one, tuple(other), known) == common_prefix(one, other)
+
+
 @pytest.mark.parametrize("place", [0, 1, 511, 512, 4999])
 def test_one_difference_far_inside(place: int) -> None:
     tokens = list(range(5000))

@@ -83,6 +83,22 @@ def test_after_all_were_accepted_it_takes_two_tokens(model, drafter):
     assert following.evaluated == 2 + 3
 
 
+def test_a_chat_that_was_changed_is_compared_from_its_beginning(drafter):
+    """A context that only grew is compared where it is new; another list is not taken for it."""
+    context = list(CONTEXT)
+    draft = propose(drafter, context)
+    drafter.observe(draft, 2, [*draft.tokens[:2], 7])
+    context += [*draft.tokens[:2], 7]
+    held = len(drafter.model.tokens())
+    assert drafter.behind(context) == len(context) - held
+    drafter.model.truncate(0, 0)
+    assert drafter.behind(context) == len(context)
+    propose(drafter, context)
+    changed = [context[0] + 1, *context[1:]]
+    assert drafter.behind(changed) == len(changed)
+    assert drafter.behind(context) == 1
+
+
 def test_after_a_rejection_it_takes_the_token_that_came_instead(drafter):
     draft = propose(drafter, CONTEXT)
     drafter.observe(draft, 1, [draft.tokens[0], 7])

@@ -348,6 +348,27 @@ def test_the_arrays_of_a_distribution_are_read_only() -> None:
     law = Distribution.from_dense([0.5, 0.5])
     with pytest.raises(ValueError, match="read-only"):
         law.probs[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        law.ids[0] = 1
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 65, 512, 513, 3000])
+def test_single_answers_agree_with_the_arrays(size: int) -> None:
+    """A dense distribution in float32, as sampling makes it, and one with gaps."""
+    rng = np.random.default_rng(size)
+    weights = rng.random(size, dtype=np.float32) + np.float32(0.01)
+    weights[[0, size // 2]] = 2
+    dense = Distribution.of_weights(np.arange(size, dtype=np.int32), weights.copy())
+    gaps = Distribution.of_weights(np.arange(5, 5 + 3 * size, 3, dtype=np.int32), weights.astype(np.float64))
+    for law in (dense, gaps):
+        assert law.probs.dtype == np.float64
+        assert not law.probs.flags.writeable
+        assert law.probs.sum() == pytest.approx(1, abs=1e-12)
+        assert [law.probability(token) for token in law.ids.tolist()] == law.probs.tolist()
+        assert law.probability(-1) == law.probability(3 * size + 5) == 0
+        assert law.largest == law.probs.max()
+        assert law.likeliest == law.ids[law.probs.argmax()] == law.top(1)[0][0]
+    np.testing.assert_allclose(dense.probs, weights / weights.sum(dtype=np.float64), rtol=1e-14)
 
 
 def test_a_distribution_shows_its_largest_entries() -> None:
@@ -386,6 +407,15 @@ def test_settings_out_of_range_are_refused(wrong: dict[str, object]) -> None:
     words = {"temperature": "temperature", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p"}
     with pytest.raises(ValueError, match=words.get(name, name.split("_")[0])):
         SamplingParams(**wrong)  # type: ignore[arg-type]
+
+
+def test_what_penalties_look_at() -> None:
+    context = [1, 2, 3, 4, 5]
+    for last_n, expected in ((0, []), (2, [4, 5]), (9, context), (-1, context)):
+        recent = SamplingParams(repeat_penalty=1.1, penalty_last_n=last_n).recent(context)
+        assert recent == expected
+        assert recent is not context
+    assert SamplingParams().recent(context) == []
 
 
 def test_what_the_settings_switch_on() -> None:

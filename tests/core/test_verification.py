@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specchat.core.events import Fate
-from specchat.core.sampling import Distribution, excess, residual
+from specchat.core.sampling import Distribution, excess, residual, surplus
 from specchat.core.verification import BlockRule, TokenRule, VerificationRule, fates, rule_named
 from tests.core.enumeration import (
     Prefix,
@@ -392,14 +392,26 @@ def test_the_residual_holds_positive_probabilities_that_add_up_to_one(
 ) -> None:
     target, draft = Distribution.from_dense(p), Distribution.from_dense(q)
     left = residual(target, draft, scale)
-    surplus = excess(target, draft, scale)
+    values = excess(target, draft, scale)
     expected = [max(0.0, scale * target.probability(t) - draft.probability(t)) for t in target.ids.tolist()]
-    assert surplus.tolist() == expected
-    assert (left is None) == (not surplus.any())
+    assert values.tolist() == expected
+    assert (left is None) == (not values.any())
     if left is not None:
         assert left.probs.sum() == pytest.approx(1, abs=1e-12)
         assert (left.probs > 0).all()
         assert set(left.ids) <= set(target.ids)
+
+
+@pytest.mark.parametrize("size", [2, 64, 65, 600])
+@pytest.mark.parametrize("scale", [1.0, 0.3, 0.0])
+def test_the_surplus_is_what_the_residual_weighs(size: int, scale: float) -> None:
+    rng = np.random.default_rng(size)
+    target, draft = (Distribution.from_dense(rng.random(size) * (rng.random(size) < 0.7) + 1e-9) for _ in range(2))
+    assert surplus(target, draft, scale) == pytest.approx(float(excess(target, draft, scale).sum()), abs=1e-14)
+    assert surplus(target, Distribution.one_hot(1), scale) == pytest.approx(
+        scale * (1 - target.probability(1)) + max(0.0, scale * target.probability(1) - 1), abs=1e-14
+    )
+    assert surplus(target, target) == 0
 
 
 def test_the_enumeration_covers_every_case() -> None:
