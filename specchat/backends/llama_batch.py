@@ -5,15 +5,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from specchat.backends.base import PassInput
 from specchat.backends.llama_library import llama_cpp
 
+_Ids = ctypes.POINTER(ctypes.c_int32)
+
 
 class Batch:
-    """A `llama_batch` over numpy arrays.
+    """A `llama_batch` over arrays of ctypes: for a few tokens they are filled sooner than those of numpy.
 
     Attributes:
         struct: what `llama_decode` takes.
@@ -22,42 +21,37 @@ class Batch:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._tokens = np.zeros(capacity, np.int32)
-        self._positions = np.zeros(capacity, np.int32)
-        self._sequences = np.zeros(capacity, np.int32)
-        self._wanted = np.zeros(capacity, np.int8)
-        self._ones = np.ones(capacity, np.int32)
-        self._sequence_pointers = self._sequences.ctypes.data + 4 * np.arange(capacity, dtype=np.uintp)
-        self._steps = np.arange(capacity, dtype=np.int32)
+        ids = ctypes.c_int32 * capacity
+        self._tokens, self._positions, self._sequences = ids(), ids(), ids()
+        self._wanted = (ctypes.c_int8 * capacity)()
+        self._ones = ids(*(1,) * capacity)
+        place, size = ctypes.addressof(self._sequences), ctypes.sizeof(ctypes.c_int32)
+        self._places = (_Ids * capacity)(*(ctypes.cast(place + size * i, _Ids) for i in range(capacity)))
         self.first_wanted = self.last_wanted = 0
         self.struct = llama_cpp.llama_batch(
             n_tokens=0,
-            token=_pointer(self._tokens, ctypes.c_int32),
+            token=self._tokens,
             embd=None,
-            pos=_pointer(self._positions, ctypes.c_int32),
-            n_seq_id=_pointer(self._ones, ctypes.c_int32),
-            seq_id=_pointer(self._sequence_pointers, ctypes.POINTER(ctypes.c_int32)),
-            logits=_pointer(self._wanted, ctypes.c_int8),
+            pos=self._positions,
+            n_seq_id=self._ones,
+            seq_id=self._places,
+            logits=self._wanted,
         )
 
     def fill(self, inputs: Iterable[tuple[PassInput, int]]) -> None:
         """Puts in the tokens of each input, at the position that its sequence has reached."""
         begin, first = 0, None
         for each, position in inputs:
-            count = len(each.tokens)
+            count, wanted = len(each.tokens), each.num_logits
             end = begin + count
-            self._tokens[begin:end] = each.tokens
-            self._positions[begin:end] = self._steps[:count] + position
-            self._sequences[begin:end] = each.sequence
-            self._wanted[begin:end] = 0
-            if each.num_logits:
-                self._wanted[end - each.num_logits : end] = 1
+            self._tokens[begin:end] = list(each.tokens)
+            self._positions[begin:end] = list(range(position, position + count))
+            self._sequences[begin:end] = [each.sequence] * count
+            self._wanted[begin:end] = [0] * count
+            self._wanted[end - wanted : end] = [1] * wanted
+            if wanted:
                 self.last_wanted = end - 1
-                first = end - each.num_logits if first is None else first
+                first = end - wanted if first is None else first
             begin = end
         self.struct.n_tokens = begin
         self.first_wanted = first or 0
-
-
-def _pointer(array: NDArray[np.generic], kind: type) -> ctypes._Pointer:  # type: ignore[type-arg]
-    return ctypes.cast(array.ctypes.data, ctypes.POINTER(kind))
