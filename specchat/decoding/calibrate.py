@@ -6,6 +6,7 @@ measured and no line is fitted. Sizes take turns, so that a slow moment of the m
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -34,6 +35,8 @@ def measure_pass_seconds(
     all_logits: bool = True,
     sequence: int = 0,
     should_stop: Callable[[], bool] = lambda: False,
+    on_progress: Callable[[float], None] = lambda _: None,
+    patience: float = math.inf,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[int, float]:
     """The median time of a pass, by the number of its tokens.
@@ -48,6 +51,8 @@ def measure_pass_seconds(
         all_logits: whether a pass returns logits for all of its tokens, as verification does, or for the last one.
         sequence: which of the model's sequences to use.
         should_stop: asked before each pass.
+        on_progress: told after each size how much has been measured, 0 to 1.
+        patience: seconds after which no other repetition is begun, once each size has been measured.
         clock: seconds; another clock simulates other costs.
 
     Returns:
@@ -65,9 +70,12 @@ def measure_pass_seconds(
     most = min(model.max_batch, model.max_logits if all_logits else model.max_batch, model.n_ctx - len(before))
     possible = [size for size in sizes if 0 < size <= most]
     seconds: dict[int, list[float]] = {size: [] for size in possible}
+    began_all = clock()
     try:
         for repetition in range(repetitions + 1):
-            for size in possible:
+            if repetition > 1 and clock() - began_all > patience:
+                break
+            for index, size in enumerate(possible):
                 bring_to(model, sequence, before, should_stop)
                 if should_stop():
                     raise Interrupted
@@ -76,6 +84,7 @@ def measure_pass_seconds(
                 model.decode([PassInput(sequence, tokens, size if all_logits else 1)])
                 if repetition > 0:
                     seconds[size].append(clock() - began)
+                on_progress((repetition + (index + 1) / len(possible)) / (repetitions + 1))
     finally:
         bring_to(model, sequence, held)
     return {size: statistics.median(times) for size, times in seconds.items()}

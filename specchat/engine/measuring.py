@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,6 +34,9 @@ PROMPTS = (
     "List ten European capitals with their countries.",
 )
 _NUM_DRAFT_TOKENS = 4
+_LEAST_TOKENS = 16
+_QUICK_PASSES_SECONDS, _QUICK_SECONDS = 20.0, 45.0
+"""After so long a quick calibration measures no more passes, and writes no more tokens: it is over within a minute."""
 _QUICK_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32)
 _ALL_SIZES = (*range(1, 18), 20, 24, 28, 32, 33)
 
@@ -66,20 +72,29 @@ def calibrate(
     held = [list(model.tokens()) for model in models]
     filler = target.vocabulary.tokenize(" ".join(PROMPTS), parse_special=False)
     repetitions = 3 if quick else 7
+    began = time.perf_counter()
     try:
-        on_progress(Progress("measuring passes of the target", 0.0))
+        passes = "measuring passes of the target"
+        on_progress(Progress(passes, 0.0))
         seconds = measure_pass_seconds(
-            target, _QUICK_SIZES if quick else _ALL_SIZES, filler, repetitions=repetitions, should_stop=should_stop
+            target,
+            _QUICK_SIZES if quick else _ALL_SIZES,
+            filler,
+            repetitions=repetitions,
+            should_stop=should_stop,
+            on_progress=lambda share: on_progress(Progress(passes, 0.4 * share)),
+            patience=_QUICK_PASSES_SECONDS if quick else math.inf,
         )
         pair.experience.target.learn(seconds)
         costs = None
         if pair.draft is not None:
-            on_progress(Progress("measuring the draft's steps", 0.3))
+            on_progress(Progress("measuring the draft's steps", 0.4))
             costs = measure_draft_costs(pair.draft, filler, repetitions=repetitions, should_stop=should_stop)
             step = costs.step_seconds
             pair.experience.draft.learn({1: step, 2: step + max(0.0, costs.catch_up_seconds)})
         prompts, length = (PROMPTS[:2], 32) if quick else (PROMPTS, 96)
-        replies = _short_replies(pair, prompts, length, on_progress, should_stop)
+        until = began + (_QUICK_SECONDS if quick else math.inf)
+        replies = _short_replies(pair, prompts, length, until, on_progress, should_stop)
     finally:
         for model, tokens in zip(models, held, strict=True):
             bring_to(model, 0, tokens)
@@ -101,15 +116,18 @@ def _short_replies(
     pair: LoadedPair,
     prompts: Sequence[str],
     max_tokens: int,
+    until: float,
     on_progress: Callable[[Progress], None],
     should_stop: Callable[[], bool],
 ) -> _Replies:
-    """Writes replies to ``prompts``, drafting in every round where there is a draft model."""
+    """Writes replies to ``prompts``, drafting in every round where there is a draft model.
+
+    Once the clock shows ``until`` the reply that is being written is the last, as soon as it has a few rounds.
+    """
     found = _Replies()
     length = AdaptiveLength(pair.experience, floor=_NUM_DRAFT_TOKENS, most=_NUM_DRAFT_TOKENS)
     plan = RoundPlan(SamplingParams(), pair.drafters.get("draft"), length, rule_named("token"))
     for i, text in enumerate(prompts):
-        on_progress(Progress("measuring acceptance", 0.4 + 0.6 * i / len(prompts)))
         prompt = render_prompt(pair.target.vocabulary, (ChatMessage("user", text),))
         reply: list[int] = []
         events = generate(
@@ -122,15 +140,22 @@ def _short_replies(
             measure_plain=found.plain_speed is None,
             should_stop=should_stop,
         )
-        for event in events:
-            if isinstance(event, PlainSpeed):
-                found.plain_speed = event.tokens_per_second
-            elif isinstance(event, Round):
-                found.totals.add(event)
-                reply += [token.id for token in event.committed]
-            elif isinstance(event, Finished) and event.reason == "interrupted":
-                raise Interrupted
+        with closing(events):  # type: ignore[type-var]  # a generator, though it says less of itself
+            for event in events:
+                if isinstance(event, PlainSpeed):
+                    found.plain_speed = event.tokens_per_second
+                elif isinstance(event, Round):
+                    found.totals.add(event)
+                    reply += [token.id for token in event.committed]
+                    share = (i + min(1.0, len(reply) / max_tokens)) / len(prompts)
+                    on_progress(Progress("measuring acceptance", 0.45 + 0.55 * share))
+                elif isinstance(event, Finished) and event.reason == "interrupted":
+                    raise Interrupted
+                if len(reply) >= _LEAST_TOKENS and time.perf_counter() > until:
+                    break
         found.texts.append((prompt.tokens, reply))
+        if time.perf_counter() > until:
+            break
     return found
 
 

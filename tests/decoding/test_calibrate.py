@@ -49,6 +49,15 @@ def test_a_stall_does_not_count() -> None:
     assert measure_pass_seconds(model, (1,), [0], clock=model.clock) == {1: 1.0}
 
 
+def test_patience_ends_the_repetitions_once_each_size_has_been_measured() -> None:
+    model, told = CostlyModel(cyclic(5)), []
+    seconds = measure_pass_seconds(model, (1, 2, 5), [0], patience=0.0, on_progress=told.append, clock=model.clock)
+    assert seconds == {1: 1.0, 2: 1.5, 5: 2.5}
+    measured = [tokens for before, tokens, _ in model.passes if before == CONTEXT_TOKENS]
+    assert measured == [1, 2, 5] * 2
+    assert told == pytest.approx([share / 18 for share in range(1, 7)])
+
+
 def test_sizes_that_a_pass_cannot_take_are_left_out() -> None:
     model = CostlyModel(cyclic(5), max_batch=3)
     assert list(measure_pass_seconds(model, (0, 1, 3, 4), [0], clock=model.clock)) == [1, 3]

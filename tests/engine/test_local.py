@@ -16,6 +16,7 @@ from specchat.backends.markov import MarkovModel
 from specchat.core.events import Fate, Finished, PlainSpeed, Prefill, Round
 from specchat.core.sampling import SamplingParams
 from specchat.core.settings import ChatMessage, ReplySettings, in_mode
+from specchat.engine import measuring
 from specchat.engine.interface import (
     Calibrate,
     Calibration,
@@ -384,6 +385,26 @@ def test_calibration(engine: LocalEngine, quick: bool) -> None:
     engine.send(Inspect((ChatMessage("user", "abc"),)))
     size = until_kind(engine, PromptSize)
     assert size.reused == size.tokens, "the chat's cache is there again"
+
+
+def test_a_quick_calibration_ends_in_time_and_is_whole(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine where passes take so long that there is time for the fewest of them only."""
+    monkeypatch.setattr(measuring, "_QUICK_PASSES_SECONDS", 0.0)
+    monkeypatch.setattr(measuring, "_QUICK_SECONDS", 0.0)
+    engine.send(Load("quiet", "toy-draft"))
+    until_kind(engine, Loaded)
+    engine.send(Calibrate())
+    messages = until(engine, lambda message: isinstance(message, Calibration | Failed))
+    fractions = [message.fraction for message in messages if isinstance(message, Progress)]
+    assert fractions == sorted(fractions)
+    assert len(set(fractions)) > 20
+    assert max(fractions) < 0.8, "the second reply was not begun"
+    measured = messages[-1]
+    assert isinstance(measured, Calibration)
+    assert list(measured.pass_seconds)[:4] == [1, 2, 3, 4]
+    assert len(measured.acceptance_by_position) == 4
+    assert measured.plain_tokens_per_second > 0
+    assert measured.recommended is not None
 
 
 def test_calibration_without_a_draft(engine: LocalEngine) -> None:
