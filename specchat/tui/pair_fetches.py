@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from specchat.errors import CancelledError, SpecchatError
@@ -15,6 +15,7 @@ from specchat.tui.pair_shelf import Fetch, PairShelf
 Status: TypeAlias = Literal["waiting", "fetching", "paused", "failed"]
 
 _RATE_SECONDS = 8.0
+_SILENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,15 @@ class FetchState:
     def seconds_left(self) -> float | None:
         """How long it takes at this rate."""
         return None if not self.rate or not self.total else max(0, self.total - self.done) / self.rate
+
+
+@dataclass(slots=True)
+class Ended:
+    """The keys of pairs whose fetch has ended: they are here; their pieces must go; what came is kept."""
+
+    done: list[str] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    halted: list[str] = field(default_factory=list)
 
 
 class PairFetches:
@@ -101,35 +111,34 @@ class PairFetches:
         """Stops a fetch and throws away what came; `tick` tells when that is done."""
         self._stop(key, "cancel")
 
-    def tick(self) -> tuple[list[str], list[str]]:
-        """Takes over what has happened: the keys of pairs that are here now, and of those whose pieces must go."""
-        done: list[str] = []
-        gone = [key for key, state in self._states.items() if state.what == "cancelled"]
+    def tick(self) -> Ended:
+        """Takes over what has happened."""
+        ended = Ended(cancelled=[key for key, state in self._states.items() if state.what == "cancelled"])
         if self._fetch is not None and self._row is not None:
-            key = self._row.key
             if not self._fetch.is_over:
-                self._states[key] = self._progress(self._row, self._fetch.latest)
+                self._states[self._row.key] = self._progress(self._row, self._fetch.latest)
             else:
-                done, gone = self._end(key, self._fetch, gone)
-        for key in gone:
+                self._end(self._row.key, self._fetch, ended)
+        for key in ended.cancelled:
             self._states.pop(key, None)
-        return done, gone
+        return ended
 
-    def _end(self, key: str, fetch: Fetch, gone: list[str]) -> tuple[list[str], list[str]]:
-        state, stopping = self._states[key], self._stopping
+    def _end(self, key: str, fetch: Fetch, ended: Ended) -> None:
+        stopping = self._stopping
         self._fetch, self._row, self._stopping = None, None, ""
-        done: list[str] = []
         if fetch.files is not None:
             self._states.pop(key)
-            done = [key]
+            ended.done.append(key)
         elif stopping == "cancel":
-            gone = [*gone, key]
-        elif isinstance(fetch.error, CancelledError):
-            self._states[key] = FetchState("paused", state.done, state.total)
+            ended.cancelled.append(key)
         else:
-            self._states[key] = FetchState("failed", state.done, state.total, error=fetch.error)
+            paused = isinstance(fetch.error, CancelledError)
+            kept = _begun(self._shelf.collection.row(key))  # not all that came: half a wheel is of no use
+            self._states[key] = FetchState(
+                "paused" if paused else "failed", *kept, error=None if paused else fetch.error
+            )
+            ended.halted.append(key)
         self._next()
-        return done, gone
 
     def _stop(self, key: str, how: Literal["pause", "cancel"]) -> None:
         if self._fetch is not None and self._row is not None and self._row.key == key:
@@ -158,7 +167,9 @@ class PairFetches:
             before = self._states[row.key]
             return FetchState("fetching", before.done, before.total, what=f"{latest.what} {latest.model}{share}")
         done, total = pair_progress(row, latest)
-        return FetchState("fetching", done, total, self._rate.of(done), f"{latest.model}: {latest.what}")
+        rate, silence = self._rate.of(done), self._rate.silence
+        stalled = f"; nothing has arrived for {silence:.0f} seconds" if silence >= _SILENCE_SECONDS else ""
+        return FetchState("fetching", done, total, rate, f"{latest.model}: {latest.what}{stalled}")
 
 
 def pair_progress(row: PairRow, latest: FetchProgress) -> tuple[int, int | None]:
@@ -184,12 +195,20 @@ class _Rate:
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
+        self._grown_at = time.monotonic()
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last byte."""
+        return time.monotonic() - self._grown_at
 
     def of(self, done: int) -> float | None:
         """The rate, now that so many bytes are here; None where that cannot be said yet."""
         now = time.monotonic()
         if self._seen and done < self._seen[-1][1]:
             self._seen.clear()
+        if not self._seen or done > self._seen[-1][1]:
+            self._grown_at = now
         self._seen.append((now, done))
         while now - self._seen[0][0] > _RATE_SECONDS:
             self._seen.popleft()

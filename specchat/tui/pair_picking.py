@@ -66,13 +66,15 @@ class PairPicking(PairRows):
         if self.trouble:
             self.say("warning", self.trouble)
             self.trouble = ""
-        done, gone = self.fetches.tick()
-        for key in done:
+        ended = self.fetches.tick()
+        for key in ended.done:
             self._arrived(key)
-        for key in gone:
+        for key in ended.cancelled:
             self._discard(key)
+        for key in ended.halted:
+            self.look_again(key)
         self._look_at_failures()
-        return self._take_measurement() or bool(done or gone) or news or was_going
+        return self._take_measurement() or bool(ended.cancelled) or news or was_going
 
     def visible(self) -> list[Entry]:
         """The rows that are shown, in their order."""
@@ -122,7 +124,7 @@ class PairPicking(PairRows):
         if self.measuring.is_going:
             self.say("warning", "Fetching would disturb the measurement.", "Wait for it, or stop it with Esc.")
             return
-        self.fetches.start(row)
+        self.fetches.start(self.collection.row(row.key))
         then = "and opened then" if self.opening == row.key else "and stays on this disk"
         self.say("info", f"{row.pair.name} is fetched {then}.", "p pauses, c cancels.")
 

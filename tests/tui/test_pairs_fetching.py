@@ -100,7 +100,7 @@ async def test_what_was_paused_is_known_at_the_next_start(hub, files, folder):
         screen = picker(pilot)
         await pilot.press("escape")
         assert len(app.screen_stack) == 1
-        await until(pilot, lambda: not screen.picking.fetches.is_fetching or screen.picking.fetches.tick())
+        await until(pilot, lambda: screen.picking.tick() or not screen.picking.fetches.is_fetching)
     async with running(pair=None, shelf=shelf_on(files, folder)) as (app, pilot):
         await looked(pilot)
         assert "paused" in line_of(pilot, "⟵ draft")
