@@ -9,6 +9,7 @@ from typing import Any
 
 from specchat.chat import record_lines
 from specchat.chat.conversation import Conversation, Message, ReplyPlace, reply_message, title_of
+from specchat.chat.packed import packed
 from specchat.chat.record_lines import (
     DeleteLine,
     FormatLine,
@@ -148,7 +149,7 @@ class _Reader:
         event = values["event"]
         if event in _EVENTS:
             reply, happened = record_lines.decode_event(values)
-            self._events.setdefault(reply, []).append(happened)
+            self._events.setdefault(reply, []).append(packed(happened))
         elif event == "message":
             self._take_message(record_lines.decode_record(values, MessageLine))
         elif event == "reply":

@@ -11,6 +11,7 @@ very array that the draft token was drawn from.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -147,7 +148,7 @@ class Round:
     committed: tuple[CommittedToken, ...]
     seconds: RoundSeconds
     why: str | None = None
-    details: tuple[PositionDetail, ...] | None = None
+    details: Sequence[PositionDetail] | None = None
 
     @property
     def num_accepted(self) -> int:
@@ -199,7 +200,7 @@ def to_json(event: Event) -> dict[str, Any]:
             "why": event.why,
         }
         if event.details is not None:
-            data["details"] = [_position_to_json(position) for position in event.details]
+            data["details"] = details_to_json(event.details)
         return data
     data = {"event": _EVENT_NAMES[type(event)], **_fields(event)}
     if isinstance(event, Finished):
@@ -228,6 +229,20 @@ def from_json(data: dict[str, Any]) -> Event:
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise ValueError(f"not a valid event: {problem}") from problem
     raise ValueError(f"not an event: {data.get('event')!r}")
+
+
+def details_to_json(details: Sequence[PositionDetail]) -> list[dict[str, Any]]:
+    """The details of a round as JSON values: a token's candidates are lists of id, text and probability."""
+    return [_position_to_json(position) for position in details]
+
+
+def details_from_json(data: list[dict[str, Any]]) -> tuple[PositionDetail, ...]:
+    """The details that `details_to_json` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: the data is something else; `from_json` makes one error of them.
+    """
+    return tuple(_position_from_json(position) for position in data)
 
 
 def _fields(record: Any) -> dict[str, Any]:
@@ -292,7 +307,7 @@ def _round_from_json(data: dict[str, Any]) -> Round:
         drafted=tuple(DraftedToken(**_token_values(DraftedToken, token)) for token in data["drafted"]),
         committed=tuple(CommittedToken(**_token_values(CommittedToken, token)) for token in data["committed"]),
         seconds=RoundSeconds(**_values(RoundSeconds, data["seconds"])),
-        details=None if details is None else tuple(_position_from_json(position) for position in details),
+        details=None if details is None else details_from_json(details),
     )
 
 

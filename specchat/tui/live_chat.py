@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from specchat.chat.conversation import Conversation, Message, ReplyPlace
+from specchat.chat.packed import packed
 from specchat.core.events import Event, Finished, Prefill, Round
 from specchat.core.settings import ReplySettings
 from specchat.engine.interface import (
@@ -329,9 +330,9 @@ class LiveChat:
     def _take_event(self, message: ReplyEvent) -> None:
         if self._place is None or message.reply != self._place.id:
             return
-        event = message.event
+        self.kept.event(message.reply, message.event)
+        event = packed(message.event)
         self._events.append(event)
-        self.kept.event(message.reply, event)
         if isinstance(event, Prefill) and event.model == "target":
             self.reading = event
             self.context_used = event.tokens + event.reused
