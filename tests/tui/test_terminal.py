@@ -104,6 +104,19 @@ def test_a_question_a_coloured_answer_stop_and_quit(terminal):
         assert obeyed not in screen.output
 
 
+def test_bytes_that_are_no_text_are_shown_as_such_and_end_nothing(terminal):
+    screen = terminal()
+    screen.type(b"caf\xe9 \x82\xff, \xf0\x9f")
+    screen.wait_for("caf� ��,".encode())
+    screen.type(b"\x98\x80 and on")
+    screen.wait_for("😀".encode(), b"on")
+    screen.type(b"\x1b[200~pasted \x82\x1b[201~")
+    screen.wait_for("pasted �".encode())
+    screen.type(b"\x11")
+    assert screen.wait_for_end() == 0
+    was_left_as_it_was(screen.output)
+
+
 def test_no_color_means_none_and_the_marks_remain(terminal):
     screen = terminal(NO_COLOR="1")
     screen.type(b"why is the sky blue?\r")
