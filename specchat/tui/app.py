@@ -23,7 +23,7 @@ from specchat.tui.live_chat import LiveChat
 from specchat.tui.pair_shelf import PairShelf
 from specchat.tui.palette import SlashCommands
 from specchat.tui.screens.chat import ChatScreen
-from specchat.tui.terminal_input import forgive_bytes
+from specchat.tui.terminal_input import read_carefully
 from specchat.tui.terminal_watch import leave_after, watch_terminal
 from specchat.tui.theme import DARK, LIGHT, missing_variables
 
@@ -72,7 +72,7 @@ class SpecchatApp(App[None]):
         theme: str = DARK.name,
         still: bool = False,
     ) -> None:
-        forgive_bytes()
+        read_carefully()
         # under NO_COLOR Textual would turn colours into greys unless native colours are allowed
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.register_theme(DARK)

@@ -110,8 +110,8 @@ def test_bytes_that_are_no_text_are_shown_as_such_and_end_nothing(terminal):
     screen.wait_for("caf� ��,".encode())
     screen.type(b"\x98\x80 and on")
     screen.wait_for("😀".encode(), b"on")
-    screen.type(b"\x1b[200~pasted \x82\x1b[201~")
-    screen.wait_for("pasted �".encode())
+    screen.type(b"\x1b[200~pasted \x82 \x1b[31m\r\x11\x1b[201~")
+    screen.wait_for("pasted � ␛[31m".encode(), "␑".encode())
     screen.type(b"\x11")
     assert screen.wait_for_end() == 0
     was_left_as_it_was(screen.output)
