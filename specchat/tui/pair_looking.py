@@ -123,7 +123,7 @@ class Looking:
                 self._left -= 1
 
     def _look_around(self) -> None:
-        if self._collection.around is None and (problem := self._collection.look_around().problem):
+        if problem := self._collection.look_around().problem:
             self._news.put(Trouble(f"Whether pairs fit is not known: {problem}"))
 
     def _examine(self, key: str) -> None:

@@ -92,7 +92,8 @@ class PairMeasuring:
         if self._is_loaded(files):
             self._calibrate()
             return
-        self._stage, self.what, self.displaced = "loading", "loading the pair", True
+        comes_back = " (the chat's pair comes back afterwards)" if self._chat.loaded is not None else ""
+        self._stage, self.what, self.displaced = "loading", f"loading the pair{comes_back}", True
         load = replace(self._options, target=files.target, draft=files.draft, exact=False, draft_if_it_pays=False)
         self._chat.engine.send(load)
 

@@ -76,6 +76,14 @@ class PairOpening:
         else:
             self._chat.load_again()
 
+    def hand_over(self) -> str | None:
+        """Leaves a fetch that is going on to the pair picker: the pair's key."""
+        if not self.is_fetching or self.fetch is None:
+            return None
+        self.fetch.cancel()
+        self._told = True
+        return self.fetch.key
+
     def cancel(self) -> bool:
         """Stops a fetch; False where none is going on."""
         if not self.is_fetching or self.fetch is None:

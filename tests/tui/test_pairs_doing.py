@@ -12,6 +12,7 @@ from specchat.config import load_state
 from specchat.engine.interface import Calibrate, Failed, Load, Prediction, Stop
 from specchat.pairs.verify import remember_good
 from tests.gguf_writer import write_tiny_model
+from tests.tiny_vocabulary import bpe
 from tests.tui.picking import (
     Files,
     MeasuringEngine,
@@ -325,3 +326,64 @@ class TestMeasuring:
             assert len(app.screen_stack) == 1
             await until(pilot, lambda: not app.screen.opening.measuring.is_going)
             assert any(isinstance(command, Stop) for command in engine.commands)
+
+
+async def test_models_of_other_programs_are_offered_where_they_are(files, folder, tmp_path):
+    lm_studio = tmp_path / "home" / ".lmstudio" / "models" / "someone" / "tiny"
+    lm_studio.mkdir(parents=True)
+    mine = write_tiny_model(lm_studio / "elsewhere.gguf")
+    (lm_studio / "half.gguf").write_bytes(mine.read_bytes()[:5000])
+    async with running(pair=None, shelf=shelf_on(files, folder)) as (app, pilot):
+        await looked(pilot)
+        assert "1 file left out" in words(app)
+        await go_to(pilot, "elsewhere")
+        assert "Found: LM Studio." in words(app)
+        assert "on disk" in line_of(pilot, "elsewhere")
+        await in_terminal(pilot, "x")
+        assert len(app.screen_stack) == 2
+        assert "specchat removes only what it fetched itself." in words(app)
+        await in_terminal(pilot, "l")
+        assert "half.gguf" in words(app)
+        await in_terminal(pilot, "escape", "enter")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        load = next(command for command in app.engine.commands if isinstance(command, Load))
+        assert load.target == str(mine)
+    assert not folder.exists() or not list(folder.rglob("*.gguf"))
+
+
+async def test_the_first_differing_token_is_named(files, here, tmp_path):
+    tokens = bpe().tokens
+    tokens[300] = "else\x1bwhere"
+    write_tiny_model(tmp_path / "home" / "changed.gguf", metadata={"tokenizer.ggml.tokens": tokens})
+    kept = Kept()
+    kept.add_place(str(tmp_path / "home" / "changed.gguf"))
+    kept.add_pair("target", str(tmp_path / "home" / "changed.gguf"))
+    async with running(pair=None, shelf=shelf_on(files, here, kept)) as (app, pilot):
+        await looked(pilot)
+        await go_to(pilot, "⟵ changed")
+        assert "Token 300 is " in words(app)
+        assert "'else\\x1bwhere' for the draft: their vocabularies differ." in words(app)
+
+
+async def test_a_click_looks_and_a_double_click_opens(files, here):
+    async with running(pair=None, shelf=shelf_on(files, here)) as (app, pilot):
+        await looked(pilot)
+        await pilot.click("#pairs-list", offset=(10, 1))
+        await pilot.pause()
+        assert picker(pilot).picking.highlighted == "bad"
+        assert len(app.screen_stack) == 2
+        await pilot.click("#pairs-list", offset=(10, 0), times=2)
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        assert any(isinstance(command, Load) for command in app.engine.commands)
+
+
+async def test_a_fetch_of_the_chat_goes_on_in_the_picker():
+    async with running(pair="large") as (app, pilot):
+        await until(pilot, lambda: app.screen.opening.fetch.latest is not None)
+        app.screen.commands.run("/pair")
+        await pilot.pause()
+        await until(pilot, lambda: "fetch 2" in line_of(pilot, "7B"))
+        assert not app.screen_stack[0].opening.is_fetching
+        app.shelf.arrived.set()
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        await until(pilot, lambda: any(isinstance(command, Load) for command in app.engine.commands))

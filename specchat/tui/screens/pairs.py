@@ -48,7 +48,7 @@ class PairsScreen(ModalScreen[str | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "fetch", "fetch"),
-        Binding("p", "pause", "pause/resume"),
+        Binding("p", "pause", "pause"),
         Binding("c", "cancel", "cancel"),
         Binding("m", "measure", "measure"),
         Binding("d", "other_draft", "draft"),
@@ -57,6 +57,8 @@ class PairsScreen(ModalScreen[str | None]):
         Binding("x", "remove", "remove"),
         Binding("s", "sort", "sort"),
         Binding("slash", "filter", "filter", key_display="/"),
+        Binding("l", "left_out", "left out"),
+        Binding("tab", "app.focus_next", "details", key_display="⇥"),
         Binding("down", "to_list", "to the list", show=False),
         Binding("escape", "back", "back"),
     ]
@@ -67,6 +69,7 @@ class PairsScreen(ModalScreen[str | None]):
         loaded = opening.files.key if opening.files is not None else None
         self.picking = PairPicking(opening.shelf, opening.measuring, loaded)
         self.questions = PairQuestions(self, self.picking, still)
+        self._handed_over = opening.hand_over()
         self._keys_shown: object = None
 
     def compose(self) -> ComposeResult:
@@ -83,6 +86,8 @@ class PairsScreen(ModalScreen[str | None]):
         """Shows what can be seen at a glance, and begins to look closer after that."""
         self.query_one(PairList).focus()
         self.picking.begin()
+        if self._handed_over is not None:
+            self.picking.open(self._handed_over)
         if not self._still:
             self.set_interval(_TICK, self.tick)
         self.call_after_refresh(self.show)
@@ -129,6 +134,8 @@ class PairsScreen(ModalScreen[str | None]):
         picking = self.picking
         words = f"{count} of {picking.count}" if picking.filter else f"{picking.count}"
         looking = ", looking for more" if picking.looking.is_busy else ""
+        if left_out := len(picking.collection.left_out):
+            looking += f", {left_out} file{'s' if left_out > 1 else ''} left out"
         return Content.assemble(("pairs ", "bold"), (f" {words}, by {SORT_NAMES[picking.sort]}{looking}", "$quiet"))
 
     def _notice(self) -> Content:
@@ -193,8 +200,9 @@ class PairsScreen(ModalScreen[str | None]):
 
     # --- what can be done with a pair -------------------------------------------------------------------------------
 
-    def _works(self, entry: Entry | None) -> tuple[str, ...]:
-        return tuple(name for name in _ON_A_PAIR if self._is_possible(name, entry))
+    def _works(self, entry: Entry | None) -> tuple[object, ...]:
+        left_out = bool(self.picking.collection.left_out)
+        return (left_out, *(name for name in _ON_A_PAIR if self._is_possible(name, entry)))
 
     def _is_possible(self, action: str, entry: Entry | None) -> bool:
         return entry is not None and self.picking.can(action, entry)
@@ -203,7 +211,7 @@ class PairsScreen(ModalScreen[str | None]):
         """Keys that would do nothing now are not shown."""
         if action in _ON_A_PAIR:
             return self._is_possible(action, self.picking.current())
-        return True
+        return action != "left_out" or bool(self.picking.collection.left_out)
 
     def action_fetch(self) -> None:
         """Fetches the pair, and stays here."""
@@ -215,7 +223,11 @@ class PairsScreen(ModalScreen[str | None]):
 
     def action_measure(self) -> None:
         """Measures the pair."""
-        self._do(self.picking.measure)
+        self._do(self.questions.measure)
+
+    def action_left_out(self) -> None:
+        """Names the files that were found and cannot be used."""
+        self.questions.tell_left_out()
 
     def action_cancel(self) -> None:
         """Cancels the fetch, after a question."""

@@ -24,7 +24,6 @@ _TICK = 0.1
 def dialog_css(name: str) -> str:
     """What all dialogs of the picker look like."""
     return f"""
-    {name} {{ align: center middle; background: $background 60%; }}
     {name} OptionList {{
         height: auto; max-height: 10; border: none; padding: 0; margin: 1 0 0 0; background: $background;
         scrollbar-size-vertical: 1;

@@ -17,6 +17,8 @@ from specchat.tui.screens.pairs_models import ModelsScreen
 if TYPE_CHECKING:
     from specchat.tui.screens.pairs import PairsScreen
 
+_MOST_LEFT_OUT = 12
+
 
 class PairQuestions:
     """Asks, and then does what was answered.
@@ -104,6 +106,24 @@ class PairQuestions:
             picking.say("info", "specchat removes only what it fetched itself.", " ".join(lines))
             return
         self._ask(f"remove {row.pair.name}", lines, answers, lambda name: picking.remove(key, name))
+
+    def measure(self, key: str) -> None:
+        """Measures a pair; asks first where it does not fit."""
+        row = self._picking.row(key)
+        if row is not None and row.is_here and row.fit is not None and row.fit.verdict == "does not fit":
+            lines = [f"{row.pair.name} does not fit the memory that is free.", *row.fit.advice]
+            answers = [("", "Go back"), ("measure", "Measure it all the same")]
+            self._ask("memory", lines, answers, lambda _: self._picking.measure(key))
+        else:
+            self._picking.measure(key)
+
+    def tell_left_out(self) -> None:
+        """Names the files that were found and cannot be used."""
+        left_out = self._picking.collection.left_out
+        lines = [f"{each.path}: {each.reason} {each.next_step}".rstrip() for each in left_out[:_MOST_LEFT_OUT]]
+        if len(left_out) > len(lines):
+            lines.append(f"… and {len(left_out) - len(lines)} more.")
+        self._ask("left out", lines, [("", "Go back")], lambda _: None)
 
     def cancel(self, key: str) -> None:
         """Cancels a fetch, after a question."""

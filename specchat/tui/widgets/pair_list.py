@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.events import Click
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
@@ -64,6 +65,16 @@ class PairList(OptionList):
         place: int | None = keys.index(highlighted) if highlighted in keys else 0 if keys else None
         if self.highlighted != place:
             self.highlighted = place
+
+    async def _on_click(self, event: Click) -> None:
+        """A click goes to a line, a double click opens it."""
+        event.prevent_default()
+        index = event.style.meta.get("option")
+        if index is None:
+            return
+        if index == self.highlighted and event.chain > 1:
+            self.action_select()
+        self.highlighted = index
 
     @property
     def key(self) -> str | None:
