@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from operator import itemgetter
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -169,6 +170,9 @@ class Distribution:
 
     def top(self, count: int) -> list[tuple[int, float]]:
         """The ``count`` most likely tokens with their probabilities, largest first; the lowest id first in a tie."""
+        few = self.few()
+        if few is not None:
+            return sorted(few.items(), key=itemgetter(1), reverse=True)[:count]  # reversed sorting is stable as well
         ids, weights = self.ids, self._weights
         if ids.size > _MANY and count > 0:
             at = Peaks(weights).largest(count)
@@ -179,6 +183,9 @@ class Distribution:
 
 def excess(p: Distribution, q: Distribution, scale: float = 1.0) -> NDArray[np.float64]:
     """max(0, scale·p − q) for every id of ``p`` (elsewhere it is 0). Same shape as ``p.ids``."""
+    few = _excess_of_few(p, q, scale)
+    if few is not None:
+        return np.array(few)
     values = p.scaled(scale)
     values -= q.probabilities(p.ids)
     return np.maximum(values, 0.0, out=values)
@@ -186,10 +193,16 @@ def excess(p: Distribution, q: Distribution, scale: float = 1.0) -> NDArray[np.f
 
 def surplus(p: Distribution, q: Distribution, scale: float = 1.0) -> float:
     """What `excess` sums to."""
+    few = _excess_of_few(p, q, scale)
+    return math.fsum(few) if few is not None else float(excess(p, q, scale).sum())
+
+
+def _excess_of_few(p: Distribution, q: Distribution, scale: float) -> list[float] | None:
+    """`excess` where both are short, which most truncated ones are: numpy's calls would cost more than the sums."""
     left, right = p.few(), q.few()
     if left is None or right is None:
-        return float(excess(p, q, scale).sum())
-    return math.fsum(max(0.0, scale * prob - right.get(token, 0.0)) for token, prob in left.items())
+        return None
+    return [max(0.0, scale * probability - right.get(token, 0.0)) for token, probability in left.items()]
 
 
 def residual(p: Distribution, q: Distribution, scale: float = 1.0) -> Distribution | None:

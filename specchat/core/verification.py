@@ -70,7 +70,7 @@ class TokenRule:
         self, drafted: Sequence[int], q: Sequence[Distribution], p: Sequence[Distribution]
     ) -> NDArray[np.float64]:
         """min(1, pᵢ(x̂ᵢ)/qᵢ(x̂ᵢ)) (see `VerificationRule.thresholds`)."""
-        return np.minimum(1.0, _ratios(drafted, q, p))
+        return np.array([min(1.0, ratio) for ratio in _ratios(drafted, q, p)])
 
     def num_accepted(self, thresholds: NDArray[np.float64], draws: NDArray[np.float64]) -> int:
         """The tokens before the first whose draw is not below its threshold."""
@@ -105,14 +105,13 @@ class BlockRule:
         self, drafted: Sequence[int], q: Sequence[Distribution], p: Sequence[Distribution]
     ) -> NDArray[np.float64]:
         """h₁…h_γ (see `VerificationRule.thresholds`)."""
-        h = self.joint_ratios(drafted, q, p)
-        for i in range(len(drafted) - 1):
-            pi = float(h[i])
+        h = self.joint_ratios(drafted, q, p).tolist()
+        for i, pi in enumerate(h[:-1]):
             s = surplus(p[i + 1], q[i + 1], pi) if pi > 0 else 0.0
             total = s + (1 - pi)  # in this order: 1 − π is exact where it is small
             # 0/0 (π = 1 and q the same as p) counts as 1: the next token will be kept as well, whatever it is.
             h[i] = s / total if total > 0 else 1.0
-        return h
+        return np.array(h)
 
     def num_accepted(self, thresholds: NDArray[np.float64], draws: NDArray[np.float64]) -> int:
         """The longest prefix whose last draw is strictly below its threshold: a draw of 0 keeps no token with h = 0."""
@@ -132,11 +131,11 @@ class BlockRule:
         self, drafted: Sequence[int], q: Sequence[Distribution], p: Sequence[Distribution]
     ) -> NDArray[np.float64]:
         """π₁…π_γ. ``[γ]``."""
-        pi = _ratios(drafted, q, p)
-        before = 1.0
-        for i, ratio in enumerate(pi.tolist()):
-            before = pi[i] = min(1.0, before * ratio)
-        return pi
+        joint, pi = [], 1.0
+        for ratio in _ratios(drafted, q, p):
+            pi = min(1.0, pi * ratio)
+            joint.append(pi)
+        return np.array(joint)
 
 
 _RULES: dict[str, VerificationRule] = {rule.name: rule for rule in (TokenRule(), BlockRule(), TokenRule("match"))}
@@ -161,16 +160,16 @@ def fates(num_accepted: int, num_drafted: int) -> tuple[Fate, ...]:
     return (*(Fate.ACCEPTED,) * num_accepted, Fate.REJECTED, *(Fate.IGNORED,) * ignored)
 
 
-def _ratios(drafted: Sequence[int], q: Sequence[Distribution], p: Sequence[Distribution]) -> NDArray[np.float64]:
-    """pᵢ(x̂ᵢ)/qᵢ(x̂ᵢ). ``[γ]``."""
+def _ratios(drafted: Sequence[int], q: Sequence[Distribution], p: Sequence[Distribution]) -> list[float]:
+    """pᵢ(x̂ᵢ)/qᵢ(x̂ᵢ), γ of them."""
     if not len(drafted) == len(q) <= len(p) <= len(drafted) + 1:
         raise ValueError(f"{len(drafted)} drafted tokens need as many q and at most one p more, not {len(q)}, {len(p)}")
-    ratios = np.empty(len(drafted))
+    ratios = []
     for i, token in enumerate(drafted):
         drawn_with = q[i].probability(token)
         if drawn_with == 0:
             raise ValueError(f"token {token} at position {i + 1} cannot have been drawn from its q: it has none there")
-        ratios[i] = p[i].probability(token) / drawn_with
+        ratios.append(p[i].probability(token) / drawn_with)
     return ratios
 
 

@@ -1,5 +1,6 @@
 """The rules are lossless: shown by adding up every case, not by sampling."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -404,14 +405,15 @@ def test_the_residual_holds_positive_probabilities_that_add_up_to_one(
 
 @pytest.mark.parametrize("size", [2, 64, 65, 600])
 @pytest.mark.parametrize("scale", [1.0, 0.3, 0.0])
-def test_the_surplus_is_what_the_residual_weighs(size: int, scale: float) -> None:
+def test_what_p_has_more_of_than_q(size: int, scale: float) -> None:
     rng = np.random.default_rng(size)
-    target, draft = (Distribution.from_dense(rng.random(size) * (rng.random(size) < 0.7) + 1e-9) for _ in range(2))
-    assert surplus(target, draft, scale) == pytest.approx(float(excess(target, draft, scale).sum()), abs=1e-14)
-    assert surplus(target, Distribution.one_hot(1), scale) == pytest.approx(
-        scale * (1 - target.probability(1)) + max(0.0, scale * target.probability(1) - 1), abs=1e-14
-    )
-    assert surplus(target, target) == 0
+    weights = rng.random((2, size)) * (rng.random((2, size)) < 0.7) + np.eye(2, size)
+    target, draft = map(Distribution.from_dense, weights)
+    for q in (draft, Distribution.one_hot(1), Distribution.from_dense(weights[1, :2])):
+        expected = [max(0.0, scale * target.probability(t) - q.probability(t)) for t in target.ids.tolist()]
+        np.testing.assert_allclose(excess(target, q, scale), expected, rtol=0, atol=1e-16)
+        assert surplus(target, q, scale) == pytest.approx(math.fsum(expected), abs=1e-14)
+    assert not excess(target, target).any()
 
 
 def test_the_enumeration_covers_every_case() -> None:
