@@ -13,10 +13,11 @@ from specchat.cli.remembering import StateMemory
 from specchat.cli.terminal import say, write_text
 from specchat.core.safe_text import safe_json, safe_text
 from specchat.engine.interface import DeviceList
-from specchat.pairs.collection import Collection, Memory, Surroundings
+from specchat.pairs.collection import Collection
 from specchat.pairs.fetching import size_text
 from specchat.pairs.found import LeftOut
-from specchat.pairs.memory import Machine
+from specchat.pairs.memory import Machine, Surroundings
+from specchat.pairs.remembered import Memory
 from specchat.pairs.row_text import fit_text, measured_text, row_json, where
 from specchat.pairs.rows import ModelState, PairRow, sorted_rows
 

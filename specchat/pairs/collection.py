@@ -7,10 +7,9 @@ time may call them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from specchat.errors import ModelFileError, UsageError
 from specchat.pairs import store
@@ -19,63 +18,14 @@ from specchat.pairs.combining import Free, pair_of, reference, references, remem
 from specchat.pairs.fetching import Progress
 from specchat.pairs.found import FoundModel, LeftOut, added_models
 from specchat.pairs.library import other_models
-from specchat.pairs.measured import Measured, PairMeasurement, latest
-from specchat.pairs.memory import Machine
+from specchat.pairs.measured import Measured, latest
+from specchat.pairs.memory import Machine, Surroundings
+from specchat.pairs.remembered import Memory
 from specchat.pairs.rows import PairRow, recommend
 from specchat.pairs.shelf import examine, glance
 from specchat.pairs.sources import fetch_pair
 from specchat.pairs.suggestions import suggest_pairs
 from specchat.strict_toml import nearest
-
-
-class Remembered(Protocol):
-    """What is remembered from one start to the next (`specchat.config.State`)."""
-
-    @property
-    def added(self) -> Sequence[str]:
-        """Files and folders that the person added."""
-
-    @property
-    def combined(self) -> Sequence[tuple[str, str]]:
-        """Pairs that the person made: target and draft, as `specchat.pairs.combining.reference` names them."""
-
-    @property
-    def measurements(self) -> Sequence[PairMeasurement]:
-        """What was measured, the latest last."""
-
-
-class Memory(Protocol):
-    """Where that is kept. Nothing here fails: what cannot be kept is forgotten, and said when the program ends."""
-
-    def read(self) -> Remembered:
-        """What is remembered now."""
-
-    def add_place(self, path: str) -> None:
-        """Remembers a file or a folder."""
-
-    def forget_place(self, path: str) -> None:
-        """Forgets it again."""
-
-    def add_pair(self, target: str, draft: str) -> None:
-        """Remembers a pair that the person made."""
-
-    def forget_pair(self, target: str, draft: str) -> None:
-        """Forgets it again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What there is to run a pair on.
-
-    Attributes:
-        machine: its devices.
-        build: the llama.cpp that is here.
-        problem: why the devices are not known, where they are not.
-    """
-
-    machine: Machine | None
-    build: str = ""
-    problem: str = ""
 
 
 @dataclass(slots=True)
@@ -104,14 +54,13 @@ class Collection:
     left_out: tuple[LeftOut, ...] = ()
     around: Surroundings | None = None
     _pairs: dict[str, ModelPair] = field(default_factory=dict)
+    _keys: dict[tuple[str, str], str] = field(default_factory=dict)  # by `references`
     _suggested: tuple[str, ...] = ()
     _found: tuple[FoundModel, ...] = ()
 
     def __post_init__(self) -> None:
-        self._pairs |= {pair.key: pair for pair in self.catalog.all_pairs()}
-        for target, draft in self.memory.read().combined:
-            if (pair := remembered_pair(target, draft, self.catalog)) is not None:
-                self.take(pair)
+        for pair in self.catalog.all_pairs():
+            self.put(pair)
 
     # --- what there is --------------------------------------------------------------------------------------------
 
@@ -122,19 +71,25 @@ class Collection:
 
     def take(self, pair: ModelPair) -> str:
         """Adds a pair, unless it is there, and returns its key: another where its own is taken by another pair."""
-        same = next((key for key, known in self._pairs.items() if _same(known, pair)), None)
+        same = self._keys.get(references(pair))
         if same is not None:
             return same
         key, number = pair.key, 1
         while key in self._pairs:
             number += 1
             key = f"{pair.key}-{number}"
-        self._pairs[key] = pair if key == pair.key else pair.renamed(key)
+        self.put(pair if key == pair.key else pair.renamed(key))
         return key
 
     def put(self, pair: ModelPair) -> None:
         """Adds a pair in place of the one that has its key."""
         self._pairs[pair.key] = pair
+        self._keys.setdefault(references(pair), pair.key)
+
+    def _drop(self, key: str) -> None:
+        pair = self._pairs.pop(key, None)
+        if pair is not None and self._keys.get(references(pair)) == key:
+            del self._keys[references(pair)]
 
     def pair(self, key: str) -> ModelPair:
         """The pair of that name.
@@ -142,6 +97,8 @@ class Collection:
         Raises:
             UsageError: there is none; it names the nearest.
         """
+        if key not in self._pairs:
+            self._take_remembered()
         if key not in self._pairs:
             alike = nearest(key, self._pairs)
             hint = f"Did you mean {alike}?" if alike else "/pair alone lists all pairs."
@@ -182,19 +139,30 @@ class Collection:
         here = {name for each in self.around.machine.devices for name in _names(each)}
         return latest(self.memory.read().measurements, row.names, here, self.around.build)
 
+    def _take_remembered(self) -> None:
+        """The pairs that the person made, as far as their files are still there: each header takes 0.1 seconds."""
+        for target, draft in self.memory.read().combined:
+            if (pair := remembered_pair(target, draft, self.catalog)) is not None:
+                self.take(pair)
+
     def discover(self, cancelled: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
-        """Looks for models of other programs and in places that were added: the keys of the pairs that they make."""
+        """Looks for models of other programs and in places that were added, and for pairs that the person made.
+
+        Returns:
+            The keys of all these pairs.
+        """
+        self._take_remembered()
         library = other_models(self.catalog, self.folder, self.memory.read().added, cancelled)
         suggested = suggest_pairs(library.models, cancelled)
         if cancelled():
-            return self._suggested
+            return ()
         self._found, self.left_out = library.models, library.left_out
         for key in self._suggested:
-            self._pairs.pop(key, None)
+            self._drop(key)
         known = set(self._pairs)
         taken = [self.take(pair) for pair in suggested]
         self._suggested = tuple(key for key in taken if key not in known)
-        return self._suggested
+        return tuple(key for key in self._pairs if key not in self.catalog.pairs)
 
     def all_rows(self) -> list[PairRow]:
         """Everything at once, examined, with the recommended one marked: for a list that is printed."""
@@ -249,12 +217,12 @@ class Collection:
         """
         if self.is_combined(key):
             self.memory.forget_pair(*references(self._pairs[key]))
-            self._pairs.pop(key, None)
+            self._drop(key)
             return True
         path = self._pairs[key].target.path
         if path is not None and path in self.memory.read().added:
             self.memory.forget_place(path)
-            self._pairs.pop(key, None)
+            self._drop(key)
             return True
         return False
 
@@ -289,10 +257,6 @@ class Collection:
         for key, pair in list(self._pairs.items()):
             if key != but and model in pair.models and self.row(key).is_here:
                 yield pair
-
-
-def _same(one: ModelPair, other: ModelPair) -> bool:
-    return references(one) == references(other)
 
 
 def _names(device: object) -> Iterator[str]:

@@ -33,6 +33,7 @@ __all__ = [
     "Memory",
     "ModelMemory",
     "Part",
+    "Surroundings",
     "Verdict",
     "estimate",
     "fits",
@@ -55,6 +56,21 @@ class Machine:
 
     devices: Sequence[DeviceMemory]
     system_info: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What there is to run a pair on.
+
+    Attributes:
+        machine: its devices.
+        build: the llama.cpp that is here.
+        problem: why the devices are not known, where they are not.
+    """
+
+    machine: Machine | None
+    build: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,10 @@ class Looking:
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._news: SimpleQueue[News] = SimpleQueue()
         self._closed = threading.Event()
+        self._free = threading.Event()
+        self._free.set()
         self._left = 0
+        self._is_working = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="pairs", daemon=True)
 
@@ -92,6 +95,19 @@ class Looking:
         """Whether there is something left to look at."""
         return self._left > 0
 
+    @property
+    def is_still(self) -> bool:
+        """Whether it does nothing just now: there is nothing left, or it is held."""
+        return not self._is_working and (self._left == 0 or not self._free.is_set())
+
+    def hold(self) -> None:
+        """Looks at nothing more for now: something is being measured."""
+        self._free.clear()
+
+    def release(self) -> None:
+        """Goes on."""
+        self._free.set()
+
     def news(self) -> list[News]:
         """What is new since the last time."""
         found: list[News] = []
@@ -104,6 +120,7 @@ class Looking:
     def close(self) -> None:
         """Stops as soon as possible."""
         self._closed.set()
+        self._free.set()
         self._tasks.put(None)
 
     def _add(self, task: Callable[[], None]) -> None:
@@ -112,13 +129,19 @@ class Looking:
         self._tasks.put(task)
 
     def _work(self) -> None:
-        while (task := self._tasks.get()) is not None and not self._closed.is_set():
+        while (task := self._tasks.get()) is not None:
+            self._free.wait()
+            if self._closed.is_set():
+                return
             try:
+                self._is_working = True
                 task()
             except SpecchatError as error:
                 self._news.put(Trouble(f"{error.message} {error.next_step}"))
             except Exception as problem:  # a thread's exception would go nowhere
                 self._news.put(Trouble(f"Something could not be looked at: {type(problem).__name__}: {problem}"))
+            finally:
+                self._is_working = False
             with self._lock:
                 self._left -= 1
 

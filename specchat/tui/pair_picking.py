@@ -61,6 +61,7 @@ class PairPicking(PairRows):
 
     def tick(self) -> bool:
         """Takes over what has happened; False where that is nothing."""
+        self._hold_still()
         was_going = self.fetches.is_fetching or self.measuring.is_going
         news = self.take_news()
         if self.trouble:
@@ -75,6 +76,13 @@ class PairPicking(PairRows):
             self.look_again(key)
         self._look_at_failures()
         return self._take_measurement() or bool(ended.cancelled) or news or was_going
+
+    def _hold_still(self) -> None:
+        """Nothing is looked at while a pair is measured: it would take time from what is being timed."""
+        if self.measuring.is_going:
+            self.looking.hold()
+        else:
+            self.looking.release()
 
     def visible(self) -> list[Entry]:
         """The rows that are shown, in their order."""
@@ -104,7 +112,9 @@ class PairPicking(PairRows):
     def open(self, key: str) -> None:
         """Chats with a pair, once what is missing of it has been fetched."""
         row = self._rows[key]
-        if self.measuring.is_going:
+        if row.problems:
+            self.say("error", row.problems[0])
+        elif self.measuring.is_going:
             self.say("warning", "A pair is being measured.", "Esc stops that.")
         elif self.shelf.files(key) is not None:
             self.chosen = key
@@ -181,7 +191,7 @@ class PairPicking(PairRows):
         begun = any(state.begun for state in row.states)
         match action:
             case "fetch":
-                return not row.is_here and not under_way
+                return not under_way and not row.problems and self.shelf.files(row.key) is None
             case "pause":
                 return under_way or (fetch is not None and fetch.status == "paused")
             case "cancel":
@@ -208,13 +218,14 @@ class PairPicking(PairRows):
         """Measures a pair."""
         files = self.shelf.files(key)
         if files is None:
-            self.say("warning", "A pair is measured once it is on this disk.", "f fetches it.")
+            self.say("warning", "A pair is measured once its files are here and checked.", "f sees to that.")
         elif self.fetches.is_fetching:
             self.say("warning", "A fetch would disturb the measurement.", "Wait for it, or pause it with p.")
         elif self.measuring.is_going:
             self.say("warning", "A pair is being measured.", "Esc stops that.")
         else:
-            self.measuring.begin(key, files, is_ready=lambda: not self.looking.is_busy)
+            self.looking.hold()
+            self.measuring.begin(key, files, is_ready=lambda: self.looking.is_still)
 
     def _take_measurement(self) -> bool:
         if self.measuring.result is self._seen_result:

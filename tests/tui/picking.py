@@ -8,14 +8,15 @@ from pathlib import Path
 
 from specchat.engine.interface import Calibrate, Calibration, Failed, Load, Loaded, Prediction, Progress, Stop
 from specchat.pairs.catalog import Catalog, Model, Pair
-from specchat.pairs.collection import Collection, Surroundings
+from specchat.pairs.collection import Collection
+from specchat.pairs.memory import Surroundings
 from specchat.tui.pair_shelf import CollectionShelf
 from specchat.tui.screens.pairs import PairsScreen
 from tests.gguf_writer import write_tiny_model
+from tests.pairs.kept import Kept
 from tests.pairs.machines import machine
 from tests.tui.screens import screen_text
 from tests.tui.scripted_engine import ScriptedEngine, described
-from tests.tui.shelf import Kept
 
 BUILD = "llama.cpp test"
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from specchat.config import State
 from specchat.errors import CancelledError, NetworkError
 from specchat.pairs.catalog import Catalog, Model, Pair
-from specchat.pairs.collection import Collection, Surroundings
+from specchat.pairs.collection import Collection
 from specchat.pairs.fetching import FetchProgress
+from specchat.pairs.memory import Surroundings
 from specchat.tui.pair_shelf import PairFiles
+from tests.pairs.kept import Kept
 from tests.pairs.machines import machine
 
 HERE = PairFiles("small", "qwen2.5-coder 1.5B ⟵ 0.5B", "/models/target.gguf", "/models/draft.gguf")
@@ -27,33 +27,6 @@ _PAIRS = {
     "large": Pair(key="large", target="large", draft="draft", note="For 8 GB of GPU memory."),
     "gone": Pair(key="gone", target="gone"),
 }
-
-
-@dataclass
-class Kept:
-    """What is remembered, in memory."""
-
-    state: State = field(default_factory=State)
-
-    def read(self) -> State:
-        return self.state
-
-    def add_place(self, path: str) -> None:
-        self._set(added=(*self.state.added, path))
-
-    def forget_place(self, path: str) -> None:
-        self._set(added=tuple(each for each in self.state.added if each != path))
-
-    def add_pair(self, target: str, draft: str) -> None:
-        self._set(combined=(*self.state.combined, (target, draft)))
-
-    def forget_pair(self, target: str, draft: str) -> None:
-        self._set(combined=tuple(each for each in self.state.combined if each != (target, draft)))
-
-    def _set(self, **changes) -> None:
-        import msgspec
-
-        self.state = msgspec.structs.replace(self.state, **changes)
 
 
 class FakeShelf:

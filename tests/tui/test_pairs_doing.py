@@ -12,6 +12,7 @@ from specchat.config import load_state
 from specchat.engine.interface import Calibrate, Failed, Load, Prediction, Stop
 from specchat.pairs.verify import remember_good
 from tests.gguf_writer import write_tiny_model
+from tests.pairs.kept import Kept
 from tests.tiny_vocabulary import bpe
 from tests.tui.picking import (
     Files,
@@ -26,7 +27,6 @@ from tests.tui.picking import (
     words,
 )
 from tests.tui.screens import running
-from tests.tui.shelf import Kept
 
 
 @pytest.fixture

@@ -7,13 +7,14 @@ import pytest
 from specchat.config import Measurement, Recommended, State
 from specchat.errors import NetworkError
 from specchat.pairs.catalog import load_catalog
-from specchat.pairs.collection import Collection, Surroundings
+from specchat.pairs.collection import Collection
+from specchat.pairs.memory import Surroundings
 from specchat.tui.pair_fetches import FetchState
 from specchat.tui.pair_shelf import CollectionShelf
+from tests.pairs.kept import Kept
 from tests.pairs.machines import machine
 from tests.tui.picking import BUILD, Files, go_to, looked, picker, shelf_on, until
 from tests.tui.screens import app_on, screen_text
-from tests.tui.shelf import Kept
 
 MEASURED = Measurement(
     pair="qwen2_5-7b",

@@ -58,9 +58,9 @@ class PairsScreen(ModalScreen[str | None]):
         Binding("s", "sort", "sort"),
         Binding("slash", "filter", "filter", key_display="/"),
         Binding("l", "left_out", "left out"),
-        Binding("tab", "app.focus_next", "details", key_display="⇥"),
         Binding("down", "to_list", "to the list", show=False),
         Binding("escape", "back", "back"),
+        Binding("tab", "app.focus_next", "details", key_display="⇥"),
     ]
 
     def __init__(self, opening: PairOpening, still: bool = False) -> None:
