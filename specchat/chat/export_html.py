@@ -11,6 +11,7 @@ from specchat.chat.pieces import Piece, reply_pieces
 from specchat.core.events import Fate
 from specchat.core.fate_style import DARK_BACKGROUND, DARK_TEXT, FATE_STYLES, LIGHT_BACKGROUND, LIGHT_TEXT
 from specchat.core.safe_text import safe_pieces, safe_text
+from specchat.html_page import escaped, html_page
 
 _ATTRIBUTES = {
     "": "",
@@ -22,28 +23,11 @@ _ATTRIBUTES = {
 _SHOWN = (Fate.ACCEPTED, Fate.RESAMPLED, Fate.REJECTED, Fate.BONUS, Fate.PLAIN)
 _QUIET = (Fate.ACCEPTED, Fate.PLAIN)
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-<p class="facts">{facts}</p>
-<input type="checkbox" id="show"><label for="show">show rejected tokens</label>
+_BODY = """<input type="checkbox" id="show"><label for="show">show rejected tokens</label>
 <p class="legend">{legend}</p>
 <main>
 {messages}
-</main>
-</body>
-</html>
-"""
+</main>"""
 
 _STYLE = """:root {{ color-scheme: light dark; }}
 body {{ max-width: 50rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif; }}
@@ -70,23 +54,21 @@ def to_html(conversation: Conversation, title: str, facts: str) -> str:
         title: its heading.
         facts: a line about the pair and the time.
     """
-    system = [_message("system", "System", _escaped(conversation.system))] if conversation.system else []
-    return _PAGE.format(
-        title=_escaped(title, one_line=True),
-        facts=_escaped(facts, one_line=True),
-        style=_style(),
-        legend="".join(
-            f'<span class="{fate.value}">{fate.value}: {FATE_STYLES[fate].meaning}</span>' for fate in _SHOWN
-        ),
-        messages="\n".join([*system, *(_turn(conversation, message) for message in conversation.messages)]),
+    system = (
+        [_message("system", "System", escaped(conversation.system, keep_newlines=True))] if conversation.system else []
     )
+    legend = "".join(f'<span class="{fate.value}">{fate.value}: {FATE_STYLES[fate].meaning}</span>' for fate in _SHOWN)
+    messages = "\n".join([*system, *(_turn(conversation, message) for message in conversation.messages)])
+    return html_page(title, [facts], _style(), _BODY.format(legend=legend, messages=messages))
 
 
 def _turn(conversation: Conversation, message: Message) -> str:
     if message.role == "user":
-        return _message("user", "You", _escaped(message.content))
+        return _message("user", "You", escaped(message.content, keep_newlines=True))
     figures = figures_line(conversation, message)
-    return _message("assistant", "Reply", _spans(reply_pieces(conversation, message)), _escaped(figures))
+    return _message(
+        "assistant", "Reply", _spans(reply_pieces(conversation, message)), escaped(figures, keep_newlines=True)
+    )
 
 
 def _message(kind: str, heading: str, text: str, figures: str = "") -> str:
@@ -101,7 +83,7 @@ def _spans(pieces: list[Piece]) -> str:
 
 
 def _span(piece: Piece, text: str) -> str:
-    title = f' title="{_escaped(piece.title, one_line=True)}"' if piece.title else ""
+    title = f' title="{escaped(piece.title)}"' if piece.title else ""
     mark = "" if piece.fate in _QUIET or text.strip() else "⏎" * text.count("\n") or "␣"
     marked = f' data-mark="{mark}"' if mark and text else ""
     return f'<span class="{piece.fate.value}"{title}{marked}>{html.escape(text)}</span>'
@@ -122,7 +104,3 @@ def _style() -> str:
 
 def _rules(rules: Iterable[tuple[Fate, str]]) -> str:
     return "\n".join(f".{fate.value} {{ {rule} }}" for fate, rule in rules)
-
-
-def _escaped(text: str, *, one_line: bool = False) -> str:
-    return html.escape(safe_text(text, keep_newlines=not one_line))

@@ -5,34 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from specchat.core.fate_style import DARK_BACKGROUND, DARK_TEXT, LIGHT_BACKGROUND, LIGHT_TEXT
+from specchat.html_page import escaped, html_page
 from specchat.lab.bench import BenchResult
 from specchat.lab.bench_figures import Figures, Row, costs_of, rows_of
 from specchat.lab.bench_report import LEGEND, head, notes
 from specchat.lab.paired import Ratio
-from specchat.lab.svg import NUM_COLOURS, Dot, Line, dot_rows, escaped, legend, line_chart, scatter, stacked_rows
+from specchat.lab.svg import NUM_COLOURS, Dot, Line, dot_rows, legend, line_chart, scatter, stacked_rows
 
 _LIGHT = ("#0B66A8", "#C24A00", "#00795A", "#A8427E", "#8A6A00", "#3E8FC4", "#6B3FA0", "#5B6470")
 _DARK = ("#6FB7EE", "#F29A5B", "#4CC9A2", "#E58FC0", "#D9BC4A", "#A5D8FF", "#B79BE8", "#A8B0BA")
 _PARTS = ("draft's prefill", "draft", "verify", "sample", "other")
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-<p class="facts">{facts}</p>
-{sections}
-</body>
-</html>
-"""
 
 _STYLE = """:root {{ color-scheme: light dark; {light} }}
 @media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}
@@ -54,12 +36,8 @@ def to_html(result: BenchResult, measured_at: str) -> str:
     """The page."""
     rows = rows_of(result)
     title = f"specchat bench: {result.loaded.target.name}"
-    return _PAGE.format(
-        title=escaped(title),
-        facts="<br>".join(escaped(line) for line in (*head(result), f"measured at {measured_at}")),
-        style=_style(),
-        sections="\n".join(section for section in _sections(result, rows) if section),
-    )
+    facts = [*head(result), f"measured at {measured_at}"]
+    return html_page(title, facts, _style(), "\n".join(section for section in _sections(result, rows) if section))
 
 
 def _sections(result: BenchResult, rows: Sequence[Row]) -> Iterator[str]:

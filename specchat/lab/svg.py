@@ -6,12 +6,11 @@ Texts are made safe and escaped here, so that they can be anything.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from specchat.core.safe_text import safe_text
+from specchat.html_page import escaped
 
 NUM_COLOURS = 8
 _WIDTH = 760
@@ -19,11 +18,6 @@ _MARGIN = 14
 _ROW = 19
 _LABELS = 170
 _HEIGHT = 260
-
-
-def escaped(text: str) -> str:
-    """Any text, to stand in HTML on one line."""
-    return html.escape(safe_text(text, keep_newlines=False))
 
 
 @dataclass(frozen=True, slots=True)
