@@ -60,7 +60,6 @@ class PairsScreen(ModalScreen[str | None]):
         Binding("l", "left_out", "left out"),
         Binding("down", "to_list", "to the list", show=False),
         Binding("escape", "back", "back"),
-        Binding("tab", "app.focus_next", "details", key_display="⇥"),
     ]
 
     def __init__(self, opening: PairOpening, still: bool = False) -> None:
@@ -145,7 +144,7 @@ class PairsScreen(ModalScreen[str | None]):
             return Content.assemble((bar, "$primary"), f"{measuring.what}. Esc stops it.")
         notice = self.picking.notice
         if notice is None:
-            return Content.styled("★ is recommended for this machine. Enter fetches what is missing.", "$quiet")
+            return Content.styled("★ recommended here. Enter fetches what is missing; Tab leads to the details.", "$quiet")
         style = {"info": "$foreground", "warning": "$warning", "error": "$error bold"}[notice.kind]
         message, step = (shown(text) for text in (notice.message, notice.next_step))
         return Content.assemble((message, style), f" {step}" if step else "")
