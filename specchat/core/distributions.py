@@ -213,7 +213,7 @@ def residual(p: Distribution, q: Distribution, scale: float = 1.0) -> Distributi
     """
     values = excess(p, q, scale)
     kept = (values > 0).nonzero()[0]  # far quicker than to ask numbers whether they are zero
-    return Distribution.of_weights(p.ids[kept], values[kept]) if kept.size else None
+    return Distribution.of_weights(p.ids.take(kept), values.take(kept)) if kept.size else None
 
 
 def largest_first(ids: NDArray[_Id], values: NDArray[_Float], count: int) -> tuple[NDArray[_Id], NDArray[_Float]]:

@@ -8,7 +8,6 @@ there is one notion of "the most likely token" and of ties (the lowest id wins) 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -71,24 +70,17 @@ def _adjusted(logits: NDArray[np.float32], params: SamplingParams, history: Sequ
     """The row with bias and penalties, computed as llama.cpp does: a copy, or the row itself where there are none."""
     if not params.penalizes and not params.logit_bias:
         return logits
-    counts = Counter(params.recent(history))
-    changed = sorted(counts.keys() | params.logit_bias.keys())
-    changed = changed[bisect_left(changed, 0) : bisect_left(changed, logits.size)]
-    if not changed:
-        return logits
-    ids = np.array(changed, dtype=np.int32)
-    values = logits[ids]
-    with np.errstate(over="ignore"):
-        if params.logit_bias:
-            values += np.array([params.logit_bias.get(token, 0.0) for token in changed], dtype=np.float32)
-        if counts:
-            count = np.fromiter(map(counts.__getitem__, changed), dtype=np.float32, count=len(changed))
-            repeat = np.float32(params.repeat_penalty)
-            penalized = np.where(values <= 0, values * repeat, values / repeat)
-            penalized -= count * np.float32(params.frequency_penalty) + np.float32(params.presence_penalty)
-            np.copyto(values, penalized, where=count > 0)
     row = logits.copy()
-    row[ids] = values
+    bias = {token: value for token, value in params.logit_bias.items() if 0 <= token < row.size}
+    counts = Counter([token for token in params.recent(history) if 0 <= token < row.size])
+    with np.errstate(over="ignore"):
+        if bias:
+            row[list(bias)] += np.array(list(bias.values()), dtype=np.float32)
+        if counts:
+            ids, count = np.array(list(counts)), np.array(list(counts.values()), dtype=np.float32)
+            values, repeat = row[ids], np.float32(params.repeat_penalty)
+            penalized = np.where(values <= 0, values * repeat, values / repeat)
+            row[ids] = penalized - (count * np.float32(params.frequency_penalty) + np.float32(params.presence_penalty))
     return row
 
 

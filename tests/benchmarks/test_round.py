@@ -16,8 +16,10 @@ import pytest
 
 from specchat.backends.base import LanguageModel, PassInput
 from specchat.backends.draft_model import ModelDrafter
-from specchat.core.draft_length import FixedLength
+from specchat.core.adaptive_length import AdaptiveLength
+from specchat.core.draft_length import DraftLength, FixedLength
 from specchat.core.events import Prefill, Round
+from specchat.core.experience import Experience
 from specchat.core.sampling import SamplingParams
 from specchat.core.verification import rule_named
 from specchat.decoding.decoder import generate
@@ -107,11 +109,18 @@ def models() -> tuple[LanguageModel, LanguageModel]:
     return FreeModel(target), FreeModel(draft)
 
 
-def endless_rounds(models: tuple[LanguageModel, LanguageModel], params: SamplingParams, rule: str, details: bool):
+def endless_rounds(
+    models: tuple[LanguageModel, LanguageModel],
+    params: SamplingParams,
+    rule: str,
+    details: bool,
+    length: DraftLength | None = None,
+    num_prompt: int = 1000,
+):
     """A reply that never ends, as `generate` writes it."""
     target, draft = models
-    plan = RoundPlan(params, ModelDrafter(draft, N_VOCAB), FixedLength(GAMMA), rule_named(rule))
-    prompt = list(range(1000))
+    plan = RoundPlan(params, ModelDrafter(draft, N_VOCAB), length or FixedLength(GAMMA), rule_named(rule))
+    prompt = list(range(num_prompt))
     for event in generate(target, prompt, plan, np.random.default_rng(1), details=details):
         if not isinstance(event, Prefill):
             yield event
@@ -128,6 +137,22 @@ def test_a_round(
     assert isinstance(found, Round)
     assert len(found.drafted) == GAMMA
     assert (found.details is not None) == details
+
+
+@pytest.mark.parametrize("name", ["default", "greedy"])
+def test_a_round_from_which_the_length_rule_learns(
+    benchmark: Benchmark, models: tuple[LanguageModel, LanguageModel], name: str
+) -> None:
+    """What engines use also where γ is fixed: it looks at each of the draft's rows once more."""
+    length = AdaptiveLength(Experience(), floor=GAMMA, most=GAMMA)
+    rounds = endless_rounds(models, SETTINGS[name], "block", False, length)
+    assert len(benchmark.pedantic(next, args=(rounds,), rounds=300, warmup_rounds=20).drafted) == GAMMA
+
+
+def test_a_round_late_in_a_long_chat(benchmark: Benchmark, models: tuple[LanguageModel, LanguageModel]) -> None:
+    """It costs what it does early in a short one."""
+    rounds = endless_rounds(models, SETTINGS["greedy"], "block", False, num_prompt=30_000)
+    assert len(benchmark.pedantic(next, args=(rounds,), rounds=300, warmup_rounds=20).drafted) == GAMMA
 
 
 @pytest.mark.parametrize("details", [False, True], ids=["", "details"])
