@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from specchat.cli import main, pairs
-from specchat.config import Measurement, State, find_paths, update_state
+from specchat.config import Measurement, Recommended, State, find_paths, update_state
 from specchat.engine.interface import Device, DeviceList, Failed
 from specchat.errors import UsageError
 from tests.gguf_writer import write_tiny_model
@@ -97,9 +98,23 @@ def test_figures_are_those_of_this_device_and_version(home: Path, capsys: pytest
     (home / "models").mkdir()
     for name, layers in (("one-00001-of-00001", 9), ("two", 1)):
         write_tiny_model(home / "models" / f"{name}.gguf", n_layers=layers)
+    assert row["measured"]["recommended"] is None, "it was not asked then"
+    best = Recommended(drafter="none", num_draft_tokens=0, speedup=1.0)
+    update_state(find_paths().state_file, lambda state: state.with_measurement(replace(mine, recommended=best)))
+    recommended = rows(capsys)["qwen2_5-7b"]["measured"]["recommended"]
+    assert recommended == {"drafter": "none", "num_draft_tokens": 0, "speedup": 1.0}
     own = measured("NVIDIA Test", BUILD, 1.2, "one-00001-of-00001+two")
     update_state(find_paths().state_file, lambda state: state.with_measurement(own))
     assert rows(capsys)["one+two"]["measured"]["speedup"] == 1.2
+
+
+def test_pairs_that_a_person_made_are_listed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = State(combined=(("qwen3-8b", "qwen2_5-0_5b"), ("qwen3-8b", "ngram"), ("gone", "none")))
+    update_state(find_paths().state_file, lambda _: made)
+    found = rows(capsys)
+    assert found["qwen3-8b+qwen2_5-0_5b"]["draft"]["key"] == "qwen2_5-0_5b"
+    assert found["qwen3-8b+ngram"]["name"] == "Qwen3 8B ⟵ n-gram"
+    assert not any("gone" in key for key in found)
 
 
 @pytest.mark.usefixtures("home")

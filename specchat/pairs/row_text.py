@@ -128,7 +128,7 @@ def row_json(row: PairRow) -> dict[str, Any]:
             "target_only": None if found is None else found.target_only,
             "draft_only": None if found is None else found.draft_only,
         },
-        "measured": None if row.measured is None else asdict(row.measured) | {"pays": row.measured.pays},
+        "measured": None if row.measured is None else _measured_json(row.measured),
         "license": row.licenses,
         "problems": list(row.problems),
         "warnings": list(row.warnings),
@@ -144,6 +144,14 @@ _MATCHES: dict[MatchVerdict, Verdict] = {
     "cannot be read": Verdict("✗", "unread", "bad"),
     "no draft": Verdict("–", "no draft", "open"),
 }
+
+
+def _measured_json(measured: Measured) -> dict[str, Any]:
+    figures = asdict(measured)
+    best = figures.pop("best")
+    names = ("drafter", "num_draft_tokens", "speedup")
+    recommended = None if best is None else dict(zip(names, best, strict=True))
+    return figures | {"pays": measured.pays, "recommended": recommended}
 
 
 def _fit_json(fit: Fit) -> dict[str, Any]:

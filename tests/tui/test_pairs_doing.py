@@ -26,7 +26,7 @@ from tests.tui.picking import (
     until,
     words,
 )
-from tests.tui.screens import running
+from tests.tui.screens import running, screen_text
 
 
 @pytest.fixture
@@ -387,3 +387,29 @@ async def test_a_fetch_of_the_chat_goes_on_in_the_picker():
         app.shelf.arrived.set()
         await until(pilot, lambda: len(app.screen_stack) == 1)
         await until(pilot, lambda: any(isinstance(command, Load) for command in app.engine.commands))
+
+
+async def test_names_of_files_are_neither_markup_nor_terminal_control(files, folder, tmp_path):
+    evil = "[bold red]x \x1b]52;c;QQ==\x07 \u202e$(id)"
+    own = write_tiny_model(tmp_path / "home" / f"{evil}.gguf", metadata={"general.license": f"[link=x]{evil}"})
+    kept = Kept()
+    kept.add_place(str(own))
+    async with running(pair=None, shelf=shelf_on(files, folder, kept), size=(140, 40)) as (app, pilot):
+        await looked(pilot)
+        await go_to(pilot, "[bold red]x")
+        text = screen_text(app)
+        assert text.count("[bold red]x ␛]52;c;QQ==␇ ⟨U+202E⟩$(id)") >= 3  # the table, the pane's title, the path
+        for keys in ("d", "n", "x"):
+            await in_terminal(pilot, keys)
+            text = screen_text(app)
+            assert "[bold red]x ␛]52" in text
+            assert not set(text) & set("\x1b\x07\u202e")
+            await in_terminal(pilot, "escape")
+
+
+async def test_leaving_while_folders_are_looked_through_leaves_no_thread_at_work(files, here):
+    async with running(pair=None, shelf=shelf_on(files, here)) as (_, pilot):
+        looking = picker(pilot).picking.looking
+        await in_terminal(pilot, "escape")
+    looking._thread.join(30)
+    assert not looking._thread.is_alive()

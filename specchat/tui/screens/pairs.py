@@ -25,6 +25,7 @@ from specchat.tui.widgets.pair_list import PairList
 from specchat.tui.widgets.status import QuietStatic
 
 _TICK = 0.1
+_HINT = "★ recommended here. Enter fetches what is missing; Tab leads to the details."
 
 
 class PairsScreen(ModalScreen[str | None]):
@@ -144,7 +145,7 @@ class PairsScreen(ModalScreen[str | None]):
             return Content.assemble((bar, "$primary"), f"{measuring.what}. Esc stops it.")
         notice = self.picking.notice
         if notice is None:
-            return Content.styled("★ recommended here. Enter fetches what is missing; Tab leads to the details.", "$quiet")
+            return Content.styled(_HINT, "$quiet")
         style = {"info": "$foreground", "warning": "$warning", "error": "$error bold"}[notice.kind]
         message, step = (shown(text) for text in (notice.message, notice.next_step))
         return Content.assemble((message, style), f" {step}" if step else "")

@@ -50,7 +50,7 @@ class ModelsScreen(ModalScreen[str | None]):
     DEFAULT_CSS = (
         dialog_css("ModelsScreen")
         + """
-    ModelsScreen OptionList { max-height: 16; text-wrap: nowrap; }
+    ModelsScreen OptionList { max-height: 50vh; text-wrap: nowrap; }
     ModelsScreen #models-reason { height: auto; min-height: 2; margin: 1 0 0 0; color: $quiet; }
     """
     )
