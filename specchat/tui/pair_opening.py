@@ -44,6 +44,12 @@ class PairOpening:
         """Whether files are on their way."""
         return self.fetch is not None and not self.fetch.is_over
 
+    @property
+    def loaded_key(self) -> str | None:
+        """The pair that is loaded, or being loaded."""
+        there = self._chat.loaded is not None or self._chat.is_busy
+        return self.files.key if self.files is not None and there else None
+
     def open(self, key: str) -> None:
         """Fetches what is missing of a pair, and loads it.
 

