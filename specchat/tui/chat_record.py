@@ -52,6 +52,7 @@ class RecordedConversation:
         self._folder = folder
         self._writer = writer
         self._failing = False
+        self._due: list[Callable[[RecordWriter], None]] = []
         self._settings = ReplySettings()
         self._pair: PairFiles | None = None
         self._build = ""
@@ -105,6 +106,36 @@ class RecordedConversation:
         question = self.conversation.delete_last_exchange()
         self._write(lambda writer: writer.delete(question.id))
 
+    @property
+    def folder(self) -> Path | None:
+        """Where records are kept."""
+        return self._folder
+
+    @property
+    def path(self) -> Path | None:
+        """The record that is being written."""
+        return None if self._writer is None else self._writer.path
+
+    def open(self, path: Path) -> tuple[str, ...]:
+        """Goes on with the chat of a record; returns what there is to say about it.
+
+        Raises:
+            RecordError: it cannot be read, or another specchat writes to it. Nothing has changed then.
+        """
+        from specchat.chat.record import RecordWriter, read_record
+
+        record = read_record(path)
+        writer = RecordWriter.resume(path)
+        self.close()
+        self.conversation, self._writer = record.conversation, writer
+        self._due = []  # what replies are written with now is said before the next one, not where a chat is looked at
+        if self._settings != record.settings:
+            self._due.append(lambda writer: writer.settings(self._settings))
+        if self._pair is not None and self._pair != record.pair:
+            pair = self._pair
+            self._due.append(lambda writer: writer.pair(pair))
+        return record.notices
+
     def begin_new(self) -> None:
         """Begins a new chat, with a record of its own; the old one stays as it is."""
         self.conversation.clear()
@@ -115,6 +146,9 @@ class RecordedConversation:
     def begin_reply(self, *, continue_last: bool) -> ReplyPlace:
         """Takes a place for a reply."""
         place = self.conversation.begin_reply(continue_last=continue_last)
+        due, self._due = self._due, []
+        for change in due:
+            self._write(change)
         self._write(lambda writer: writer.begin_reply(place))
         return place
 
@@ -134,6 +168,7 @@ class RecordedConversation:
 
     def close(self) -> None:
         """Writes what is left."""
+        self._due = []
         if self._writer is not None:
             self._write(lambda writer: writer.close())
             self._writer = None

@@ -42,6 +42,7 @@ COMMANDS: dict[str, Command] = {
         Command("version", "N", "show another version of the last message that has several"),
         Command("delete", "", "delete the last question and its answers"),
         Command("new", "", "begin a new chat"),
+        Command("open", "", "go on with an earlier chat"),
         Command("copy", "", "copy the last reply"),
         Command("pair", "NAME", "chat with another pair; without a name: choose from a list"),
         Command("load", "", "load the pair again"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specchat.chat.conversation import Conversation, Message, ReplyPlace
@@ -238,6 +239,18 @@ class LiveChat:
         self.must_be_idle()
         self.kept.delete_last_exchange()
         self._ask_for_size()
+
+    def open(self, record: Path) -> tuple[str, ...]:
+        """Goes on with an earlier chat; returns what there is to say about its record.
+
+        Raises:
+            UsageError: a reply is being written.
+            RecordError: the record cannot be read, or not be written.
+        """
+        self.must_be_idle()
+        notices = self.kept.open(record)
+        self._ask_for_size()
+        return notices
 
     def begin_new(self) -> None:
         """Begins a new chat.

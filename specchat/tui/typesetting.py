@@ -166,23 +166,31 @@ class Typesetter:
             self.add(piece)
 
     def add(self, piece: Piece) -> None:
-        """Appends one piece."""
+        """Appends one piece, on several lines where it is longer than one."""
+        rest: Piece | None = piece
+        while rest is not None:
+            rest = self._add_some(rest)
+
+    def _add_some(self, piece: Piece) -> Piece | None:
+        """Appends what the open line can take of a piece; what is left of it."""
         line = self.lines[-1]
         if self._broken is not None and piece.shown[:1] == " " and self._is_empty(line):
-            rest = self._hang(piece)
-            if rest is None:
-                return
-            piece = rest
+            left = self._hang(piece)
+            if left is None:
+                return None
+            piece = left
         if line.pieces and self._may_break(line, piece):
             self._break = len(line.pieces)
+        rest = None
         if line.width + piece.width <= self.width:
             line.pieces.append(piece)
             line.width += piece.width
             line.strip = None
         else:
-            self._overflow(line, piece)
-        if piece.copy.endswith("\n"):
+            rest = self._overflow(line, piece)
+        if rest is None and piece.copy.endswith("\n"):
             self._open_line(None)
+        return rest
 
     def pop_glyph(self) -> Piece | None:
         """Takes the last glyph back off the open line, so that what follows can join it."""
@@ -213,16 +221,17 @@ class Typesetter:
             return False
         return _is_wide(piece) or _is_wide(previous)
 
-    def _overflow(self, line: Line, piece: Piece) -> None:
+    def _overflow(self, line: Line, piece: Piece) -> Piece | None:
+        """Breaks the open line, or the piece where the line has no place to break; what is left of the piece."""
         if self._break is None:
-            self._cut_into_lines(line, piece)
-            return
+            return self._cut(line, piece)
         moved = line.pieces[self._break :]
         del line.pieces[self._break :]
         line.width = sum(kept.width for kept in line.pieces)
         line.strip = None
         self._open_line(line)
-        self.extend([*moved, piece])
+        self.extend(moved)
+        return piece
 
     def _hang(self, piece: Piece) -> Piece | None:
         """Lets the spaces of a piece that would begin a new line hang on the broken one; what is left of it."""
@@ -233,22 +242,21 @@ class Typesetter:
         self._broken.strip = None
         return piece._replace(shown=rest, width=len(rest), copy=rest if piece.copy else "") if rest else None
 
-    def _cut_into_lines(self, line: Line, piece: Piece) -> None:
+    def _cut(self, line: Line, piece: Piece) -> Piece | None:
         """Cuts a piece that no line can hold, or puts it on a line of its own if it cannot be cut."""
         room = self.width - line.width
         if piece.whole or room <= 0:
-            if self._is_empty(line):
-                line.pieces.append(piece)
-                line.width += piece.width
-            else:
+            if not self._is_empty(line):
                 self._open_line(line)
-                self.add(piece)
-            return
+                return piece
+            line.pieces.append(piece)
+            line.width += piece.width
+            return None
         line.pieces.append(piece._replace(shown=piece.shown[:room], width=room, copy=piece.copy[:room]))
         line.width += room
         line.strip = None
         self._open_line(line)
-        self.add(piece._replace(shown=piece.shown[room:], width=piece.width - room, copy=piece.copy[room:]))
+        return piece._replace(shown=piece.shown[room:], width=piece.width - room, copy=piece.copy[room:])
 
     def _is_empty(self, line: Line) -> bool:
         return not line.pieces or (len(line.pieces) == 1 and line.pieces[0] is self.indent)

@@ -94,7 +94,7 @@ async def test_a_branch_survives_the_end_of_the_program(tmp_path):
         await say(pilot, "how?")
         await pilot.press("tab", "p", "less_than_sign")
         await settle(pilot)
-    (path,) = tmp_path.iterdir()
+    (path,) = tmp_path.glob("*.jsonl")
     conversation, writer = read_record(path).conversation, RecordWriter.resume(path)
     async with running(size=SMALL, conversation=conversation, record=writer) as (app, pilot):
         assert said(app) == ["why?", "one", "and then?", "two"]

@@ -49,7 +49,7 @@ def test_every_new_chat_has_a_record_of_its_own(tmp_path):
     kept.begin_new()
     write_turn(kept, "two", "2")
     kept.close()
-    texts = [[m.content for m in read_record(path).conversation.messages] for path in sorted(tmp_path.iterdir())]
+    texts = [[m.content for m in read_record(path).conversation.messages] for path in sorted(tmp_path.glob("*.jsonl"))]
     assert sorted(texts) == [["one", "1"], ["two", "2"]]
 
 
@@ -58,7 +58,7 @@ def test_a_chat_in_which_nothing_is_said_leaves_no_record(tmp_path):
     kept.set_settings(ReplySettings(seed=1))
     kept.set_system("x")
     kept.close()
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.glob("*.jsonl"))
 
 
 def test_what_cannot_be_written_is_told_once_and_the_chat_goes_on(tmp_path):

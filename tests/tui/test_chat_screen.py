@@ -485,7 +485,7 @@ async def test_the_palette_offers_the_commands():
 async def test_each_turn_is_recorded(tmp_path):
     async with running(ScriptedEngine([sky_reply()]), records=tmp_path) as (app, pilot):
         await say(pilot, "why?")
-    (path,) = tmp_path.iterdir()
+    (path,) = tmp_path.glob("*.jsonl")
     record = read_record(path)
     assert [m.content for m in record.conversation.messages] == [m.content for m in app.chat.conversation.messages]
     assert record.header.pair.name == "qwen2.5-coder 1.5B ⟵ 0.5B"

@@ -125,3 +125,12 @@ def test_lines_do_not_depend_on_how_text_arrives(tokens, width):
     at_once = typeset("".join(tokens), width)
     assert copied(bit_by_bit) == copied(at_once)
     assert [line.rstrip() for line in shown(bit_by_bit)] == [line.rstrip() for line in shown(at_once)]
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 60])
+def test_a_word_of_any_length_is_cut_into_lines(width):
+    word = "x" * 30_000
+    typesetter = Typesetter(width, Piece("> ", 2, "", "question-mark"), Piece("  ", 2, "", "question"))
+    typesetter.extend(pieces_of(f"a {word}\nb", "question"))
+    assert "".join(line.copied() for line in typesetter.lines) == f"a {word}\nb"
+    assert all(line.width <= max(2, width) for line in typesetter.lines)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specchat.core.settings import ReplySettings
-from specchat.errors import UsageError
+from specchat.errors import SpecchatError, UsageError
 from specchat.tui.commands import changed_settings, read_command
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class ChatCommands:
     def _try(self, step: Callable[[], None]) -> bool:
         try:
             step()
-        except UsageError as error:
+        except SpecchatError as error:
             self._screen.say("error", error.message, error.next_step)
             return False
         except ValueError as problem:
@@ -56,6 +57,7 @@ class ChatCommands:
             "version": self._version,
             "delete": lambda _: self._delete(),
             "new": lambda _: self._new(),
+            "open": lambda _: self._choose_chat(),
             "copy": lambda _: self._copy(),
             "pair": self._pair,
             "load": lambda _: self._screen.action_load_again(),
@@ -217,6 +219,27 @@ class ChatCommands:
         opening.is_picking = False
         if key is not None and (key != opening.loaded_key or self._chat.loaded is None):
             self._screen.open_pair(key)
+
+    def _choose_chat(self) -> None:
+        self._chat.must_be_idle()
+        folder = self._chat.kept.folder
+        if folder is None:
+            raise UsageError("Chats are not recorded here.", "This one cannot be opened again either.")
+        from specchat.tui.screens.chats import ChatsScreen
+
+        self._screen.app.push_screen(ChatsScreen(folder, self._chat.kept.path), self._open_chat)
+
+    def _open_chat(self, record: Path | None) -> None:
+        if record is not None:
+            self._try(lambda: self._open(record))
+
+    def _open(self, record: Path) -> None:
+        notices = self._chat.open(record)
+        self._screen.fold.begin_figures()
+        self._show_branch()
+        for notice in notices:
+            self._screen.say("warning", notice)
+        self._screen.show_figures()
 
     def _help(self) -> None:
         from specchat.tui.screens.help import HelpScreen
