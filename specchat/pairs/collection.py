@@ -1,12 +1,13 @@
 """Every pair that one can choose: the catalogue's, those that a person made, and those of models that were found.
 
 The picker and ``specchat --pair --list`` take their rows from here. Nothing is loaded and no connection is opened, but
-for `fetch`. The slow parts (`look_around`, `examine`, `discover`) belong into a thread of their own; one thread at a
-time may call them.
+for `fetch`. The slow parts (`look_around`, `examine`, `discover`) belong into a thread of their own, one at a time;
+everything else may be called meanwhile, and sees the pairs as they were until `discover` is through.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +56,7 @@ class Collection:
     around: Surroundings | None = None
     _pairs: dict[str, ModelPair] = field(default_factory=dict)
     _keys: dict[tuple[str, str], str] = field(default_factory=dict)  # by `references`
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _suggested: tuple[str, ...] = ()
     _found: tuple[FoundModel, ...] = ()
 
@@ -71,25 +73,20 @@ class Collection:
 
     def take(self, pair: ModelPair) -> str:
         """Adds a pair, unless it is there, and returns its key: another where its own is taken by another pair."""
-        same = self._keys.get(references(pair))
-        if same is not None:
-            return same
-        key, number = pair.key, 1
-        while key in self._pairs:
-            number += 1
-            key = f"{pair.key}-{number}"
-        self.put(pair if key == pair.key else pair.renamed(key))
-        return key
+        with self._lock:
+            return _take(pair, self._pairs, self._keys)
 
     def put(self, pair: ModelPair) -> None:
         """Adds a pair in place of the one that has its key."""
-        self._pairs[pair.key] = pair
-        self._keys.setdefault(references(pair), pair.key)
+        with self._lock:
+            self._pairs[pair.key] = pair
+            self._keys.setdefault(references(pair), pair.key)
 
     def _drop(self, key: str) -> None:
-        pair = self._pairs.pop(key, None)
-        if pair is not None and self._keys.get(references(pair)) == key:
-            del self._keys[references(pair)]
+        with self._lock:
+            pair = self._pairs.pop(key, None)
+            if pair is not None and self._keys.get(references(pair)) == key:
+                del self._keys[references(pair)]
 
     def pair(self, key: str) -> ModelPair:
         """The pair of that name.
@@ -112,7 +109,7 @@ class Collection:
     def models(self) -> list[Model]:
         """Every model that could be a target or a draft: the catalogue's, those found, and those of pairs."""
         known = [*self.catalog.models.values(), *(each.model for each in self._found)]
-        known += [model for pair in self._pairs.values() for model in pair.models]
+        known += [model for pair in list(self._pairs.values()) for model in pair.models]
         return list({reference(model): model for model in reversed(known)}.values())[::-1]
 
     # --- slow -----------------------------------------------------------------------------------------------------
@@ -157,12 +154,14 @@ class Collection:
         if cancelled():
             return ()
         self._found, self.left_out = library.models, library.left_out
-        for key in self._suggested:
-            self._drop(key)
-        known = set(self._pairs)
-        taken = [self.take(pair) for pair in suggested]
-        self._suggested = tuple(key for key in taken if key not in known)
-        return tuple(key for key in self._pairs if key not in self.catalog.pairs)
+        with self._lock:
+            pairs = {key: pair for key, pair in self._pairs.items() if key not in self._suggested}
+            keys = {references(pair): key for key, pair in reversed(pairs.items())}
+            known = set(pairs)
+            taken = [_take(pair, pairs, keys) for pair in suggested]
+            self._suggested = tuple(key for key in taken if key not in known)
+            self._pairs, self._keys = pairs, keys
+        return tuple(key for key in pairs if key not in self.catalog.pairs)
 
     def all_rows(self) -> list[PairRow]:
         """Everything at once, examined, with the recommended one marked: for a list that is printed."""
@@ -206,25 +205,29 @@ class Collection:
         """Whether the person made that pair."""
         return references(self._pairs[key]) in self.memory.read().combined
 
-    def can_forget(self, key: str) -> bool:
-        """Whether the person put that pair on the list, and may take it off again."""
-        return self.is_combined(key) or self._pairs[key].target.path in self.memory.read().added
+    def put_there_by(self, key: str) -> str | None:
+        """What the person did that put a pair on the list, and can be undone: "combined", or the place that was added.
 
-    def forget(self, key: str) -> bool:
-        """Takes a pair that the person made, or a file that the person added, off the list; False for others.
-
-        No file is touched.
+        None for pairs that are there of themselves.
         """
         if self.is_combined(key):
-            self.memory.forget_pair(*references(self._pairs[key]))
-            self._drop(key)
-            return True
+            return "combined"
         path = self._pairs[key].target.path
-        if path is not None and path in self.memory.read().added:
-            self.memory.forget_place(path)
+        places = (place for place in self.memory.read().added if path and Path(path).is_relative_to(place))
+        return max(places, key=len, default=None)
+
+    def forget(self, key: str) -> None:
+        """Takes a pair that the person made off the list, or all pairs of the place that it lies in.
+
+        No file is touched; after a place `discover` must look again.
+        """
+        place = self.put_there_by(key)
+        if place == "combined":
+            self.memory.forget_pair(*references(self._pairs[key]))
+        elif place is not None:
+            self.memory.forget_place(place)
+        if place is not None:
             self._drop(key)
-            return True
-        return False
 
     def fetch(self, key: str, progress: Progress, cancelled: Callable[[], bool]) -> tuple[Path, Path | None]:
         """Fetches what is missing of a pair: the paths of target and draft.
@@ -257,6 +260,19 @@ class Collection:
         for key, pair in list(self._pairs.items()):
             if key != but and model in pair.models and self.row(key).is_here:
                 yield pair
+
+
+def _take(pair: ModelPair, pairs: dict[str, ModelPair], keys: dict[tuple[str, str], str]) -> str:
+    same = keys.get(references(pair))
+    if same is not None:
+        return same
+    key, number = pair.key, 1
+    while key in pairs:
+        number += 1
+        key = f"{pair.key}-{number}"
+    pairs[key] = pair if key == pair.key else pair.renamed(key)
+    keys[references(pair)] = key
+    return key
 
 
 def _names(device: object) -> Iterator[str]:

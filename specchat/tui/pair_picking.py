@@ -187,6 +187,8 @@ class PairPicking(PairRows):
     def can(self, action: str, entry: Entry) -> bool:
         """Whether an action would do something with a pair now."""
         row, fetch = entry.row, entry.fetch
+        if not self.is_there(row.key):
+            return False
         under_way = fetch is not None and fetch.status in ("waiting", "fetching")
         begun = any(state.begun for state in row.states)
         match action:
@@ -199,7 +201,7 @@ class PairPicking(PairRows):
             case "measure":
                 return row.is_here and not row.problems
             case "remove":
-                return any(state.stored for state in row.states) or self.collection.can_forget(row.key)
+                return any(state.stored for state in row.states) or bool(self.collection.put_there_by(row.key))
         return True
 
     def help_lines(self, entry: Entry | None) -> tuple[str, ...]:
@@ -249,8 +251,8 @@ class PairPicking(PairRows):
             what: "list", "all", or a model's `reference`.
         """
         if what == "list":
-            if self.collection.forget(key):
-                self.drop(key)
+            self.collection.forget(key)
+            self.drop(key)
             self.say("info", "It was taken off the list; no file was touched.")
             return
         row = self._rows[key]

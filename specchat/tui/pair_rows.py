@@ -97,6 +97,10 @@ class PairRows:
         """What is known of a pair."""
         return None if key is None else self._rows.get(key)
 
+    def is_there(self, key: str) -> bool:
+        """Whether the pair is still in the collection: files may have gone."""
+        return key in self.collection.keys
+
     def move_to(self, key: str | None) -> None:
         """The person has moved the cursor."""
         if key is not None:
@@ -125,7 +129,8 @@ class PairRows:
 
     def look_again(self, key: str) -> None:
         """What lies on the disk of a pair, and of those that share a model with it, has changed."""
-        keys = [key, *(other for other in self._rows if other != key and self._shares(other, key))]
+        others = (other for other in self._rows if other != key and self._shares(other, key))
+        keys = [each for each in (key, *others) if self.is_there(each)]
         for each in keys:
             seen = self.collection.row(each)
             self._rows[each] = replace(self._rows[each], target=seen.target, draft=seen.draft)

@@ -73,7 +73,8 @@ class TestCombining:
         again = made(folder, kept)
         assert again.pair("d+t").target == DRAFT
         assert again.is_combined("d+t")
-        assert again.forget("d+t")
+        assert again.put_there_by("d+t") == "combined"
+        again.forget("d+t")
         assert "d+t" not in again.keys
         assert kept.state.combined == ()
 
@@ -81,7 +82,9 @@ class TestCombining:
         collection = made(folder, kept)
         assert collection.combine(TARGET, DRAFT) == "p"
         assert kept.state.combined == ()
-        assert not collection.forget("p")
+        assert collection.put_there_by("p") is None
+        collection.forget("p")
+        assert "p" in collection.keys
 
     def test_two_pairs_never_share_a_key(self, folder, kept, tmp_path):
         collection = made(folder, kept)
@@ -108,6 +111,32 @@ class TestAdding:
         assert "big+small" not in collection.discover()
         assert "big+small" not in collection.keys
 
+    def test_a_folder_is_taken_off_as_a_whole(self, folder, kept, added):
+        (added / "inner").mkdir()
+        write_tiny_model(added / "inner" / "one.gguf")
+        collection = made(folder, kept)
+        collection.add(added)
+        assert collection.discover() == ("one",)
+        assert collection.put_there_by("one") == str(added)
+        collection.forget("one")
+        assert collection.discover() == ()
+
+    def test_while_it_looks_the_pairs_stay_as_they_were(self, folder, kept, added, monkeypatch):
+        write_tiny_model(added / "one.gguf")
+        collection = made(folder, kept)
+        collection.add(added)
+        collection.discover()
+        seen = []
+        suggest = collections.suggest_pairs
+
+        def look(*arguments):
+            seen.append(collection.keys)
+            return suggest(*arguments)
+
+        monkeypatch.setattr(collections, "suggest_pairs", look)
+        collection.discover()
+        assert seen == [("p", "one")]
+
     def test_what_cannot_be_used_is_not_remembered(self, folder, kept, added):
         (added / "broken.gguf").write_bytes(b"GGUF")
         with pytest.raises(ModelFileError, match=r"broken\.gguf"):
@@ -128,8 +157,8 @@ class TestAdding:
         collection = made(folder, kept)
         collection.add(own)
         assert collection.discover() == ("own",)
-        assert collection.can_forget("own")
-        assert collection.forget("own")
+        assert collection.put_there_by("own") == str(own)
+        collection.forget("own")
         assert (collection.discover(), kept.state.added) == ((), ())
         assert own.exists()
 

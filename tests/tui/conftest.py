@@ -8,10 +8,9 @@ __all__ = ["alone", "folder", "hub_server", "index"]
 
 
 @pytest.fixture(autouse=True)
-def no_models_elsewhere(monkeypatch, tmp_path):
+def no_models_elsewhere(monkeypatch, tmp_path_factory):
     """No models of other programs are found, unless a test puts them there; home is a folder of the test's own."""
-    home = tmp_path / "home"
-    home.mkdir()
+    home = tmp_path_factory.mktemp("home")
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(home))
     for name in ("OLLAMA_MODELS", "LLAMA_CACHE", "XDG_CACHE_HOME"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -329,7 +330,7 @@ class TestMeasuring:
 
 
 async def test_models_of_other_programs_are_offered_where_they_are(files, folder, tmp_path):
-    lm_studio = tmp_path / "home" / ".lmstudio" / "models" / "someone" / "tiny"
+    lm_studio = Path.home() / ".lmstudio" / "models" / "someone" / "tiny"
     lm_studio.mkdir(parents=True)
     mine = write_tiny_model(lm_studio / "elsewhere.gguf")
     (lm_studio / "half.gguf").write_bytes(mine.read_bytes()[:5000])
@@ -354,10 +355,10 @@ async def test_models_of_other_programs_are_offered_where_they_are(files, folder
 async def test_the_first_differing_token_is_named(files, here, tmp_path):
     tokens = bpe().tokens
     tokens[300] = "else\x1bwhere"
-    write_tiny_model(tmp_path / "home" / "changed.gguf", metadata={"tokenizer.ggml.tokens": tokens})
+    write_tiny_model(Path.home() / "changed.gguf", metadata={"tokenizer.ggml.tokens": tokens})
     kept = Kept()
-    kept.add_place(str(tmp_path / "home" / "changed.gguf"))
-    kept.add_pair("target", str(tmp_path / "home" / "changed.gguf"))
+    kept.add_place(str(Path.home() / "changed.gguf"))
+    kept.add_pair("target", str(Path.home() / "changed.gguf"))
     async with running(pair=None, shelf=shelf_on(files, here, kept)) as (app, pilot):
         await looked(pilot)
         await go_to(pilot, "⟵ changed")
@@ -391,7 +392,7 @@ async def test_a_fetch_of_the_chat_goes_on_in_the_picker():
 
 async def test_names_of_files_are_neither_markup_nor_terminal_control(files, folder, tmp_path):
     evil = "[bold red]x \x1b]52;c;QQ==\x07 \u202e$(id)"
-    own = write_tiny_model(tmp_path / "home" / f"{evil}.gguf", metadata={"general.license": f"[link=x]{evil}"})
+    own = write_tiny_model(Path.home() / f"{evil}.gguf", metadata={"general.license": f"[link=x]{evil}"})
     kept = Kept()
     kept.add_place(str(own))
     async with running(pair=None, shelf=shelf_on(files, folder, kept), size=(140, 40)) as (app, pilot):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from specchat.config import Measurement, Recommended, State
@@ -39,7 +41,7 @@ def measurements() -> tuple[Measurement, ...]:
 @pytest.fixture
 def picture(snap_compare, tmp_path, monkeypatch):
     """Compares the picker after some steps with the stored picture: the built-in catalogue, nothing on disk."""
-    monkeypatch.chdir(tmp_path / "home")
+    monkeypatch.chdir(Path.home())
 
     def compare(steps=None, size=(80, 24), shelf=None, gpus=(8,), **options):
         around = Surroundings(machine(16, *gpus), BUILD)

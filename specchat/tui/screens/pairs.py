@@ -159,8 +159,8 @@ class PairsScreen(ModalScreen[str | None]):
     @on(OptionList.OptionSelected, "#pairs-list")
     def _selected(self, event: OptionList.OptionSelected) -> None:
         if event.option_id is not None:
-            self.questions.open(event.option_id)
-            self._done()
+            self.picking.move_to(event.option_id)
+            self._do(self.questions.open)
 
     @on(Input.Changed, "#pairs-filter")
     def _filter_changed(self, event: Input.Changed) -> None:
@@ -259,11 +259,9 @@ class PairsScreen(ModalScreen[str | None]):
         self.show()
 
     def _do(self, action: Callable[[str], None]) -> None:
-        if (key := self.picking.highlighted) is not None:
+        key = self.picking.highlighted
+        if key is not None and self.picking.is_there(key):
             action(key)
-            self._done()
-
-    def _done(self) -> None:
         self.show()
         self.tick()
 

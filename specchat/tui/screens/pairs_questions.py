@@ -97,8 +97,9 @@ class PairQuestions:
         users = {each.model.name: [pair.name for pair in picking.collection.users_of(each.model, key)] for each in own}
         lines += [f"{name} is also used by: {', '.join(others)}." for name, others in users.items() if others]
         answers = [("", "Keep everything")]
-        if picking.collection.can_forget(key):
-            answers.append(("list", "Take it off this list; no file is touched"))
+        if place := picking.collection.put_there_by(key):
+            what = "this pair" if place == "combined" else place
+            answers.append(("list", f"Take {what} off the list; no file is touched"))
         if len(own) > 1:
             answers.append(("all", f"Remove both files ({size_text(sum(state.size or 0 for state in own))})"))
         answers += [(reference(each.model), f"Remove {each.model.name} ({size_text(each.size or 0)})") for each in own]
