@@ -153,7 +153,7 @@ _MOST_LESSONS = 40
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """What specchat remembers from one start to the next.
 
-    ``last_target`` and ``last_draft`` are files that were chosen in place of a pair. ``added`` are GGUF files and
+    ``last_target`` and ``last_draft`` were chosen in place of a pair of the catalogue. ``added`` are GGUF files and
     folders that the person added to the pair picker; ``combined`` are pairs that the person made there, target and
     draft (`specchat.pairs.combining.reference`).
     """

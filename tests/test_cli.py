@@ -626,6 +626,11 @@ def test_which_pair_it_is(models: dict[str, str]) -> None:
     assert choices(["--pair", "qwen3-8b"], state=last).pair().key == "qwen3-8b"
     files = choices([], state=State(last_target=models["target"], last_draft=models["draft"])).pair()
     assert (files.target.path, files.draft and files.draft.path) == (models["target"], models["draft"])
+    made = choices([], state=State(last_target="qwen3-8b", last_draft="ngram")).pair()
+    assert (made.key, made.drafter, made.draft) == ("qwen3-8b+ngram", "ngram", None)
+    gone = choices([], state=State(last_target=models["target"], last_draft=f"{models['draft']}.gone")).pair()
+    assert (gone.target.path, gone.drafter) == (models["target"], "none")
+    assert choices([], state=State(last_target=f"{models['target']}.gone")).pair().key == DEFAULT_PAIR
     alone = choices(["--target", models["target"]], state=last).pair()
     assert (alone.target.path, alone.draft) == (models["target"], None)
     mixed = choices(["--pair", "qwen3-8b", "--draft", "smollm2-135m"]).pair()

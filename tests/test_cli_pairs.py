@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -191,3 +192,23 @@ def test_what_cannot_be_cut(
     assert main(["draft", *words]) in (1, 2)
     assert says in capsys.readouterr().err
     assert not (tmp_path / "x.gguf").exists()
+
+
+@pytest.mark.usefixtures("home")
+def test_a_pair_that_was_put_together_is_used_again_at_the_next_start() -> None:
+    from specchat.cli.chat import RememberingShelf
+    from specchat.cli.choices import Choices, look_around
+    from specchat.tui.pair_shelf import PairFiles
+
+    world = look_around()
+    shelf = RememberingShelf(world, Choices(argparse.Namespace(), world), None)
+    collection = shelf.collection
+    key = collection.combine(collection.catalog.models["qwen3-8b"], "ngram")
+    shelf.chosen(PairFiles(key, "", "/models/qwen3.gguf", None, drafter="ngram"))
+    again = look_around()
+    pair = Choices(argparse.Namespace(), again).pair()
+    assert (pair.key, pair.drafter) == (key, "ngram")
+    assert RememberingShelf(again, Choices(argparse.Namespace(), again), pair).collection.keys.count(key) == 1
+    shelf.chosen(PairFiles("qwen3-8b", "", "/models/qwen3.gguf", "/models/draft.gguf"))
+    assert Choices(argparse.Namespace(), look_around()).pair().key == "qwen3-8b"
+    assert shelf.problems == []

@@ -16,6 +16,7 @@ from specchat.cli.terminal import is_terminal, say
 from specchat.config import update_state
 from specchat.engine.process import ProcessEngine
 from specchat.errors import UsageError
+from specchat.pairs.combining import references
 from specchat.tui.pair_shelf import CollectionShelf, PairFiles
 
 if TYPE_CHECKING:
@@ -89,11 +90,8 @@ class RememberingShelf(CollectionShelf):
     def chosen(self, files: PairFiles) -> None:
         """Takes note that a pair is used now."""
         known = files.key in self.collection.catalog.pairs
-        used = {
-            "last_pair": files.key if known else None,
-            "last_target": None if known else files.target,
-            "last_draft": None if known else files.draft,
-        }
+        target, draft = (None, None) if known else references(self.collection.pair(files.key))
+        used = {"last_pair": files.key if known else None, "last_target": target, "last_draft": draft}
         try:
             update_state(self._state_file, lambda state: msgspec.structs.replace(state, **used))
         except OSError as problem:  # nothing can be printed while the screen is up

@@ -154,16 +154,19 @@ class Choices:
             UsageError: there is no such pair or model, or a pair and a target were both given.
             ModelFileError: a file is missing or is no GGUF file.
         """
+        from specchat.pairs.combining import pair_of
+
         pair = self._pair_before_draft()
         draft = self._draft
         if draft is None or draft == "auto":
             return pair
         if draft in _DRAFTERS:
             return replace(pair, draft=None)
-        return _with_draft(pair, self._model(draft))
+        return pair_of(pair.target, self._model(draft))
 
     def _pair_before_draft(self) -> ModelPair:
         from specchat.pairs.catalog import DEFAULT_PAIR
+        from specchat.pairs.combining import pair_of
 
         catalog, state = self._world.catalog, self._world.state
         name, target = getattr(self._options, "pair", None), self._target
@@ -173,19 +176,20 @@ class Choices:
             return catalog.pair(name)
         target = target or self._world.settings.target
         if target:
-            return _alone(self._model(target))
+            return pair_of(self._model(target), "none")
         if state.last_pair is not None and state.last_pair in catalog.pairs:
             return catalog.pair(state.last_pair)
-        if state.last_target is not None and Path(state.last_target).is_file():
-            return self._last_files(state)
+        if state.last_target is not None and (last := self._last(state.last_target, state.last_draft)):
+            return last
         return catalog.pair(self._world.settings.pair or DEFAULT_PAIR)
 
-    def _last_files(self, state: State) -> ModelPair:
-        from specchat.pairs.catalog import pair_from_files
+    def _last(self, target: str, draft: str | None) -> ModelPair | None:
+        """The pair that was put together and used last; without its draft where that is gone."""
+        from specchat.pairs.combining import remembered_pair
 
-        draft = state.last_draft
-        assert state.last_target is not None
-        return pair_from_files(Path(state.last_target), Path(draft) if draft and Path(draft).is_file() else None)
+        catalog = self._world.catalog
+        pair = None if draft is None else remembered_pair(target, draft, catalog)
+        return pair or remembered_pair(target, "none", catalog)
 
     def _model(self, text: str) -> Model:
         """A model by its name in the catalogue, or a file."""
@@ -197,16 +201,3 @@ class Choices:
         if path.suffix.lower() == ".gguf" or path.exists():
             return model_from_file(path)
         return self._world.catalog.model(text)  # says which name is nearest
-
-
-def _alone(target: Model) -> ModelPair:
-    from specchat.pairs.catalog import ModelPair, Pair
-
-    return ModelPair(Pair(key=target.key, target=target.key), target, None)
-
-
-def _with_draft(pair: ModelPair, draft: Model) -> ModelPair:
-    from specchat.pairs.catalog import ModelPair, Pair
-
-    key = f"{pair.target.key}+{draft.key}"
-    return ModelPair(Pair(key=key, target=pair.target.key, draft=draft.key), pair.target, draft)
