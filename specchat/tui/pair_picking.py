@@ -139,13 +139,9 @@ class PairPicking(PairRows):
         self.say("info", f"{row.pair.name} is fetched {then}.", "p pauses, c cancels.")
 
     def pause(self, key: str) -> None:
-        """Stops a fetch and keeps what came, or goes on with it."""
-        state = self.fetches.state(key)
-        if state is not None and state.status in ("waiting", "fetching"):
-            self.fetches.pause(key)
-            self.say("info", "Paused; what came is kept.", "p goes on from there.")
-        else:
-            self.fetch(key)
+        """Stops a fetch and keeps what came."""
+        self.fetches.pause(key)
+        self.say("info", "Paused; what came is kept.", "p goes on from there.")
 
     def cancel(self, key: str) -> None:
         """Stops a fetch and throws away what came."""
@@ -192,10 +188,12 @@ class PairPicking(PairRows):
         under_way = fetch is not None and fetch.status in ("waiting", "fetching")
         begun = any(state.begun for state in row.states)
         match action:
-            case "fetch":
-                return not under_way and not row.problems and self.shelf.files(row.key) is None
+            case "fetch" | "resume":
+                stopped = fetch is not None or (begun and not row.is_here)
+                is_missing = not under_way and not row.problems and self.shelf.files(row.key) is None
+                return is_missing and (stopped or action == "fetch")
             case "pause":
-                return under_way or (fetch is not None and fetch.status == "paused")
+                return under_way
             case "cancel":
                 return under_way or (not row.is_here and (begun or fetch is not None))
             case "measure":

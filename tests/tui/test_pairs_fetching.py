@@ -8,7 +8,7 @@ from specchat.engine.interface import Load
 from specchat.pairs import hub_child
 from tests.pairs.hub_server import HubFile, HubServer
 from tests.tui.picking import Files, go_to, line_of, looked, picker, shelf_on, until, words
-from tests.tui.screens import running
+from tests.tui.screens import running, screen_text
 
 
 @pytest.fixture
@@ -81,11 +81,16 @@ async def test_progress_is_shown_in_the_row_and_in_the_detail_pane(hub, files, f
 
 async def test_a_fetch_is_paused_and_gone_on_with_where_it_stopped(hub, files, folder):
     stop_in_target(hub, files)
-    async with running(pair=None, shelf=shelf_on(files, folder)) as (_, pilot):
+    async with running(pair=None, shelf=shelf_on(files, folder)) as (app, pilot):
         await begin_fetch(pilot)
+        assert "p pause" in screen_text(app).splitlines()[-1]
         await pilot.press("p")
         await until(pilot, lambda: "paused" in line_of(pilot, "⟵ draft"))
         assert "%" in line_of(pilot, "⟵ draft")
+        await pilot.pause()
+        footer = screen_text(app).splitlines()[-1]
+        assert "p resume" in footer
+        assert "p pause" not in footer
         whole_target(hub, files)
         hub.starts.clear()
         await pilot.press("p")
@@ -130,7 +135,7 @@ async def test_the_picker_survives_losing_the_network_and_goes_on(hub, files, fo
         await until(pilot, lambda: "failed" in line_of(pilot, "⟵ draft"))
         text = words(app)
         assert "cannot be reached" in text
-        assert "f goes on from there." in text
+        assert "p goes on from there." in text
         await pilot.press("s", "s", "s")  # the picker is as it was
         again = HubServer(dict(hub.answers))
         whole_target(again, files)

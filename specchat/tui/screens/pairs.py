@@ -50,6 +50,7 @@ class PairsScreen(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "fetch", "fetch"),
         Binding("p", "pause", "pause"),
+        Binding("p", "resume", "resume"),
         Binding("c", "cancel", "cancel"),
         Binding("m", "measure", "measure"),
         Binding("d", "other_draft", "draft"),
@@ -217,8 +218,12 @@ class PairsScreen(ModalScreen[str | None]):
         self._do(self.picking.fetch)
 
     def action_pause(self) -> None:
-        """Pauses the fetch, or goes on with it."""
+        """Pauses the fetch."""
         self._do(self.picking.pause)
+
+    def action_resume(self) -> None:
+        """Goes on with the fetch."""
+        self._do(self.picking.fetch)
 
     def action_measure(self) -> None:
         """Measures the pair."""
@@ -266,4 +271,4 @@ class PairsScreen(ModalScreen[str | None]):
         self.tick()
 
 
-_ON_A_PAIR = ("fetch", "pause", "cancel", "measure", "other_draft", "remove")
+_ON_A_PAIR = ("fetch", "pause", "resume", "cancel", "measure", "other_draft", "remove")

@@ -72,4 +72,4 @@ def _fetch_lines(fetch: FetchState) -> Iterator[Content]:
         yield Content.styled(shown(fetch.what), "$quiet")
     if fetch.error is not None:
         yield Content.styled(shown(fetch.error.message), "$error bold")
-        yield Content(shown(f"{fetch.error.next_step} f goes on from there."))
+        yield Content(shown(f"{fetch.error.next_step} p goes on from there."))
