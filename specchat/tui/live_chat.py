@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specchat.chat.conversation import Conversation, Message, ReplyPlace
@@ -155,7 +154,7 @@ class LiveChat:
             self.waiting.append(text)
             return False
         self.kept.add_user(text)
-        self._begin()
+        self.begin()
         return True
 
     def take_back_waiting(self) -> str:
@@ -185,83 +184,6 @@ class LiveChat:
         if loads_again:
             self.load_again()
 
-    def regenerate(self, message_id: int | None = None) -> None:
-        """Answers a question once more: the last one, or the one that a message answers or is.
-
-        Raises:
-            UsageError: that cannot be done now.
-            ValueError: nothing has been asked yet.
-        """
-        self._must_be_ready()
-        self.kept.regenerate(message_id)
-        self._begin()
-
-    def continue_reply(self) -> None:
-        """Goes on with the last reply, which was cut.
-
-        Raises:
-            UsageError: that cannot be done now.
-            ValueError: there is nothing to continue.
-        """
-        self._must_be_ready()
-        self._begin(continue_last=True)
-
-    def edit(self, message_id: int, text: str) -> None:
-        """Asks another version of a question, or the same once more where it was not changed.
-
-        Raises:
-            UsageError: that cannot be done now.
-        """
-        self._must_be_ready()
-        if text == self.conversation.message(message_id).content:
-            self.kept.regenerate(message_id)
-        else:
-            self.kept.edit(message_id, text)
-        self._begin()
-
-    def switch(self, message_id: int) -> None:
-        """Looks at the branch of another version of a message.
-
-        Raises:
-            UsageError: a reply is being written.
-        """
-        self.must_be_idle()
-        self.kept.switch(message_id)
-        self._ask_for_size()
-
-    def delete_last_exchange(self) -> None:
-        """Deletes the last question and its answers.
-
-        Raises:
-            UsageError: a reply is being written.
-            ValueError: nothing has been asked yet.
-        """
-        self.must_be_idle()
-        self.kept.delete_last_exchange()
-        self._ask_for_size()
-
-    def open(self, record: Path) -> tuple[str, ...]:
-        """Goes on with an earlier chat; returns what there is to say about its record.
-
-        Raises:
-            UsageError: a reply is being written.
-            RecordError: the record cannot be read, or not be written.
-        """
-        self.must_be_idle()
-        notices = self.kept.open(record)
-        self._ask_for_size()
-        return notices
-
-    def begin_new(self) -> None:
-        """Begins a new chat.
-
-        Raises:
-            UsageError: a reply is being written.
-        """
-        self.must_be_idle()
-        self.kept.begin_new()
-        self.context_used = 0
-
     def must_be_idle(self) -> None:
         """Refuses what cannot be done while a reply is being written.
 
@@ -271,19 +193,30 @@ class LiveChat:
         if self.is_replying:
             raise UsageError("A reply is being written.", "Stop it with Esc first.")
 
-    def _ask_for_size(self) -> None:
-        """How full is the context with this branch?"""
+    def ask_for_size(self) -> None:
+        """Asks how full the context is with this branch."""
         if self.phase is Phase.READY and self.conversation.head is not None:
             self.engine.send(Inspect(self.conversation.prompt()))
         else:
             self.context_used = 0
 
-    def _must_be_ready(self) -> None:
+    def must_be_ready(self) -> None:
+        """Refuses what needs a loaded pair that does nothing.
+
+        Raises:
+            UsageError: a reply is being written, or no pair is loaded.
+        """
         self.must_be_idle()
         if self.phase is not Phase.READY:
             raise UsageError("No model is loaded yet.", "Wait until it is, or load one with /pair.")
 
-    def _begin(self, *, continue_last: bool = False, question: Message | None = None) -> None:
+    def begin(self, *, continue_last: bool = False, question: Message | None = None) -> None:
+        """Asks for the reply to the current branch, or for the rest of its last one.
+
+        Args:
+            continue_last: go on with the last reply, which was cut.
+            question: what is answered, if it waited until now.
+        """
         self._place = self.kept.begin_reply(continue_last=continue_last)
         self._events = []
         self.reading = None
@@ -307,7 +240,7 @@ class LiveChat:
                     self.loaded = message
                     if not self.is_replying:  # a draft that was left out is loaded when a reply wants it
                         self.phase = Phase.READY
-                        self._ask_for_size()
+                        self.ask_for_size()
                     self._occurrences.append(PairLoaded(message))
                 case Reading() if self._place is not None and message.reply == self._place.id:
                     self.reading = message
@@ -323,9 +256,12 @@ class LiveChat:
                     self._occurrences.append(Noted(text))
                 case Failed():
                     self._take_failure(message)
-        if self.phase is Phase.READY and self.waiting:
+        just_loaded = any(
+            isinstance(each, PairLoaded) for each in self._occurrences
+        )  # the record must hear of it first
+        if self.phase is Phase.READY and self.waiting and not just_loaded:
             question = self.kept.add_user(self.waiting.pop(0))
-            self._begin(question=question)
+            self.begin(question=question)
         for problem in self.kept.problems:
             self._occurrences.append(WentWrong(problem.message, problem.next_step, died=False))
         self.kept.problems.clear()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from specchat.tui.blocks import Block, Question, Reply
+from specchat.tui.blocks import Block, Question
 from specchat.tui.line_index import LineIndex
+from specchat.tui.reply_block import Reply
 
 WHOLE = -1
 """The token of a cursor that is on a question: questions are looked at as a whole."""

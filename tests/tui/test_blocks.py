@@ -1,8 +1,9 @@
 import pytest
 
 from specchat.core.events import CommittedToken, Fate, Round, RoundSeconds
-from specchat.tui.blocks import Notice, Question, Reply
+from specchat.tui.blocks import Notice, Question
 from specchat.tui.line_index import LineIndex
+from specchat.tui.reply_block import Reply
 from specchat.tui.token_cursor import TokenCursor, cursor_at, last_cursor
 from tests.tui.scripted_engine import round_of
 from tests.tui.stories import SKY, sky_rounds

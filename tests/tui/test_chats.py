@@ -83,6 +83,17 @@ async def test_a_chat_that_was_left_in_the_middle_of_a_reply_is_there_as_far_as_
         assert app.chat.conversation.head.content == "half of of of ofok"
 
 
+async def test_a_question_that_waited_for_the_pair_is_recorded_with_it(tmp_path):
+    engine = ScriptedEngine(slow_load=True)
+    async with running(engine, records=tmp_path / "records") as (app, pilot):
+        await say(pilot, "early")
+        engine.finish_loading()
+        await settle(pilot, frames=3)
+        record = read_record(app.kept.path)
+    assert record.header.pair.name == "qwen2.5-coder 1.5B ⟵ 0.5B"
+    assert record.conversation.head.pair == "qwen2.5-coder 1.5B ⟵ 0.5B"
+
+
 async def test_only_looking_changes_nothing_and_settings_are_said_before_the_next_reply(records):
     before = {path: path.read_bytes() for path in records.iterdir()}
     async with running(records=records, settings=ReplySettings(seed=3)) as (app, pilot):

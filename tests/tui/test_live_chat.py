@@ -5,6 +5,7 @@ from specchat.core.events import Fate, Finished
 from specchat.core.settings import ReplySettings
 from specchat.engine.interface import Failed, Load, Reply, ReplyEvent, Set, Stop
 from specchat.errors import UsageError
+from specchat.tui.branches import Branches
 from specchat.tui.chat_record import RecordedConversation
 from specchat.tui.live_chat import LiveChat, Phase
 from specchat.tui.occurrences import PairLoaded, ReplyBegan, ReplyEnded, WentWrong, Wrote
@@ -161,20 +162,20 @@ def test_exact_mode_loads_the_same_pair_in_another_way():
 def test_regenerating_and_continuing_ask_for_what_the_conversation_says():
     chat, engine = loaded_chat(reply_events([round_of("half|a of|b")], reason="length"))
     with pytest.raises(ValueError, match="nothing has been asked"):
-        chat.regenerate()
+        Branches(chat).regenerate()
     with pytest.raises(ValueError, match="nothing to continue"):
-        chat.continue_reply()
+        Branches(chat).continue_reply()
     chat.ask("why?")
     pumped(chat)
     engine.replies.append(reply_events([round_of(" it|p")]))
-    chat.continue_reply()
+    Branches(chat).continue_reply()
     with pytest.raises(UsageError, match="is being written"):
-        chat.regenerate()
+        Branches(chat).regenerate()
     assert engine.commands[-1].continue_last
     pumped(chat)
     assert chat.conversation.messages[-1].content == "half of it"
     engine.replies.append(reply_events([round_of("new|p")]))
-    chat.regenerate()
+    Branches(chat).regenerate()
     pumped(chat)
     assert [m.content for m in chat.conversation.messages] == ["why?", "new"]
     assert chat.conversation.messages[-1].events[-2].committed[0].fate is Fate.PLAIN

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from specchat.core.settings import ReplySettings
 from specchat.errors import SpecchatError, UsageError
+from specchat.tui.branches import Branches
 from specchat.tui.commands import changed_settings, read_command
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class ChatCommands:
     def __init__(self, screen: ChatScreen) -> None:
         self._screen = screen
         self._chat = screen.chat
+        self._branches = Branches(screen.chat)
         self._editing: int | None = None  # the question that is being written again
         self._unsent = ""  # what stood in the prompt before
 
@@ -87,11 +89,11 @@ class ChatCommands:
         self._try(lambda: self._regenerate(message_id))
 
     def _regenerate(self, message_id: int | None) -> None:
-        self._chat.regenerate(message_id)
+        self._branches.regenerate(message_id)
         self._show_branch()
 
     def _continue(self) -> None:
-        self._chat.continue_reply()
+        self._branches.continue_reply()
         self._screen.fold.continue_reply()
 
     def edit(self, message_id: int | None) -> None:
@@ -149,7 +151,7 @@ class ChatCommands:
         other = self._chat.conversation.siblings(shown)[number - 1].id
         if other == shown:
             return
-        self._chat.switch(other)
+        self._branches.switch(other)
         self._show_branch()
         if was_looked_at:
             transcript.look_at_message(other)
@@ -166,7 +168,7 @@ class ChatCommands:
         if self._editing is None:
             return False
         try:
-            self._chat.edit(self._editing, text)
+            self._branches.edit(self._editing, text)
         except UsageError as error:
             self._screen.say("error", error.message, error.next_step)
             self._screen.prompt.set_message(text)
@@ -183,11 +185,11 @@ class ChatCommands:
         return was_editing
 
     def _delete(self) -> None:
-        self._chat.delete_last_exchange()
+        self._branches.delete_last_exchange()
         self._show_branch()
 
     def _new(self) -> None:
-        self._chat.begin_new()
+        self._branches.begin_new()
         self._screen.fold.begin_figures()
         self._show_branch()
 
@@ -234,7 +236,7 @@ class ChatCommands:
             self._try(lambda: self._open(record))
 
     def _open(self, record: Path) -> None:
-        notices = self._chat.open(record)
+        notices = self._branches.open(record)
         self._screen.fold.begin_figures()
         self._show_branch()
         for notice in notices:

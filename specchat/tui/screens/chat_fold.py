@@ -8,10 +8,11 @@ from typing import Literal
 from specchat.chat.figures import figures_line
 from specchat.core.events import Finished, Round
 from specchat.core.stats import ReplyStats
-from specchat.tui.blocks import Notice, Question, Reply
+from specchat.tui.blocks import Notice, Question
 from specchat.tui.live_chat import LiveChat
 from specchat.tui.occurrences import Noted, Occurrence, PairLoaded, ReplyBegan, ReplyEnded, WentWrong, Wrote
 from specchat.tui.pair_opening import PairOpening
+from specchat.tui.reply_block import Reply
 from specchat.tui.widgets.chat_pane import ChatPane
 
 

@@ -14,8 +14,9 @@ from specchat.chat.conversation import Conversation, Message
 from specchat.chat.figures import figures_line
 from specchat.core.events import Round
 from specchat.core.safe_text import safe_text
-from specchat.tui.blocks import Notice, Question, Reply
+from specchat.tui.blocks import Notice, Question
 from specchat.tui.messages import NewLines
+from specchat.tui.reply_block import Reply
 from specchat.tui.widgets.status import Legend
 from specchat.tui.widgets.transcript import Transcript
 

@@ -11,8 +11,9 @@ from textual.widgets import Static
 from specchat.core.events import Candidate, CommittedToken, DraftedToken, Fate, PositionDetail, Round
 from specchat.core.fate_style import FATE_STYLES
 from specchat.core.safe_text import safe_text
-from specchat.tui.blocks import Block, Reply
+from specchat.tui.blocks import Block
 from specchat.tui.charts import bar
+from specchat.tui.reply_block import Reply
 
 _Part = tuple[str, str]
 _BAR = 16

@@ -19,9 +19,10 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from specchat.core.events import Fate, Round
-from specchat.tui.blocks import Block, Reply
+from specchat.tui.blocks import Block
 from specchat.tui.line_index import LineIndex
 from specchat.tui.messages import CursorMoved, NewLines
+from specchat.tui.reply_block import Reply
 from specchat.tui.strips import selected, strip_of
 from specchat.tui.token_cursor import WHOLE, TokenCursor, cursor_at, is_sent, last_cursor
 
