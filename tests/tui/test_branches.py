@@ -138,9 +138,21 @@ async def test_a_message_that_waits_is_still_there_in_a_new_chat_and_is_answered
         await say(pilot, "/new")
         assert "> hello" in screen_text(app)
         engine.finish_loading()
-        await settle(pilot)
+        await settle(pilot, frames=3)
         assert said(app) == ["hello", "late"]
         assert "waits" not in screen_text(app)
+
+
+async def test_another_version_is_shown_as_tokens():
+    async with running(answers("one", "two")) as (app, pilot):
+        await say(pilot, "why?")
+        await say(pilot, "/regenerate")
+        await pilot.press("tab", "v")
+        await pilot.pause()
+        assert app.screen.pane.is_reading
+        await pilot.press("less_than_sign")
+        assert not app.screen.pane.is_reading
+        assert "one" in screen_text(app)
 
 
 async def test_the_context_of_another_branch_is_asked_for():

@@ -85,7 +85,7 @@ async def test_one_can_type_while_the_models_load():
         assert "loading: target" in text
         assert "45%" in text
         engine.finish_loading()
-        await settle(pilot)
+        await settle(pilot, frames=3)
         assert "waits" not in screen_text(app)
         assert "late" in screen_text(app)
         assert sent(app, Reply)[0].messages[-1].content == "hello"

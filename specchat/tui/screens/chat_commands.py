@@ -161,6 +161,7 @@ class ChatCommands:
     def _show_branch(self) -> None:
         """Shows the conversation as it is now; a question that was being edited may not be there any longer."""
         self.stop_editing()
+        self._screen.pane.show_tokens()  # the reading view would go on showing the branch that was left
         self._screen.fold.show_conversation()
 
     def send_edited(self, text: str) -> bool:
