@@ -309,6 +309,22 @@ async def test_enter_sends_ctrl_j_breaks_and_up_recalls():
         assert app.screen.prompt.text == "dr"
 
 
+async def test_keys_that_follow_at_once_go_where_they_are_meant_to_go():
+    from textual import events
+
+    async with running() as (app, pilot):
+        await say(pilot, "why?")
+        keys = [("tab", None), ("e", "e"), *((name, name) for name in "now"), ("enter", "\r")]
+        for key, character in keys:
+            app.post_message(events.Key(key, character))
+        await settle(pilot)
+        assert [message.content for message in app.chat.conversation.messages] == ["why?now", "ok"]
+        for key, character in [("tab", None), ("slash", "/"), *((name, name) for name in "mode")]:
+            app.post_message(events.Key(key, character))
+        await settle(pilot)
+        assert app.screen.prompt.text == "/mode"
+
+
 async def test_a_paste_is_one_message_and_what_a_terminal_obeys_becomes_visible():
     from textual import events
 

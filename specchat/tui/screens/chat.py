@@ -85,6 +85,12 @@ class ChatScreen(Screen[None]):
         self.dashboard = Dashboard(self, self.chat, self.opening)
         self.query_one(Inspector).display = False
         self.prompt.focus()
+        self.prompt.on_tab = self.action_look
+        self.pane.transcript.to_prompt = {
+            "tab": self.action_type,
+            "slash": lambda: self.action_type("/"),
+            "e": self.action_edit_here,
+        }
         self.fold.show_conversation()
         if not self.still:
             self.set_interval(_FRAME, self.pump)
@@ -233,7 +239,7 @@ class ChatScreen(Screen[None]):
         """Goes from the chat to the prompt, perhaps beginning a command there."""
         if text:
             self.prompt.set_text(text)
-        self.prompt.focus()
+        self.set_focus(self.prompt)  # at once: the next keys may be waiting already
 
     def action_look(self) -> None:
         """Goes from the prompt to the chat."""

@@ -108,7 +108,7 @@ class ChatCommands:
         self._editing = question.id
         self._screen.say("info", f"{_EDITING} Enter asks it anew, Esc leaves it as it was.")
         self._screen.prompt.set_message(question.content)
-        self._screen.prompt.focus()
+        self._screen.set_focus(self._screen.prompt)
 
     def _question(self, number: str) -> int | None:
         """The id of the question of that number, counted from the first; None for the last, where none is given."""

@@ -76,12 +76,12 @@ class ChatPane(Vertical):
         if not self.is_reading:
             return False
         self.query_one(ContentSwitcher).current = "transcript"
-        self.transcript.focus()
+        self.screen.set_focus(self.transcript)
         return True
 
     def focus_view(self) -> None:
         """Looks at the view that is shown."""
-        (self.query_one("#reading") if self.is_reading else self.transcript).focus()
+        self.screen.set_focus(self.query_one("#reading") if self.is_reading else self.transcript)
 
     @property
     def is_reading(self) -> bool:

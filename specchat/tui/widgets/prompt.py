@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from specchat.core.safe_text import safe_text
+from specchat.tui.key_order import moves_on, take
 from specchat.tui.messages import EditorFailed, Sent
 
 _KEPT = 200  # messages that ↑ can bring back
@@ -44,6 +46,7 @@ class Prompt(TextArea):
         self.sent: list[str] = []
         self._recalled: int | None = None  # which entry of the history is shown, None: what is being written
         self._unsent = ""
+        self.on_tab: Callable[[], None] = lambda: None  # where Tab leads; set by the screen
         self._pasted: dict[str, str] = {}  # large pastes, by the words that stand for them
 
     def edit(self, edit: Edit) -> EditResult:
@@ -136,10 +139,12 @@ class Prompt(TextArea):
 
     def _on_key(self, event: events.Key) -> None:  # type: ignore[override]
         # Here and not as a priority binding: that would overtake characters which were typed before it
-        action = {"enter": self.action_send, "ctrl+j": self.action_new_line}.get(event.key)
+        if moves_on(self, event):
+            return
+        actions = {"enter": self.action_send, "ctrl+j": self.action_new_line, "tab": self.on_tab}
+        action = actions.get(event.key)
         if action is not None:
-            event.stop()
-            event.prevent_default()
+            take(event)
             action()
         elif event.is_printable:
             self._recalled = None

@@ -20,6 +20,7 @@ from textual.strip import Strip
 
 from specchat.core.events import Fate, Round
 from specchat.tui.blocks import Block
+from specchat.tui.key_order import moves_on, take
 from specchat.tui.line_index import LineIndex
 from specchat.tui.messages import CursorMoved, NewLines
 from specchat.tui.reply_block import Reply
@@ -51,9 +52,18 @@ class Transcript(ScrollView, can_focus=True):
         self.cursor: TokenCursor | None = None
         self.show_rejected = False
         self._styles_by_look: dict[str, Style] = {}
+        self.to_prompt: dict[str, Callable[[], None]] = {}  # keys that lead to the prompt; set by the screen
         self._seen = 0  # lines that were there when the end was last on the screen
         self._column = 0  # the cell that ↑ and ↓ stay near
         self._typesetting = False
+
+    def _on_key(self, event: events.Key) -> None:  # type: ignore[override]
+        if moves_on(self, event):
+            return
+        action = self.to_prompt.get(event.key)
+        if action is not None:
+            take(event)
+            action()
 
     # --- what is shown --------------------------------------------------------------------------------------------
 
