@@ -10,17 +10,16 @@ import msgspec
 
 from specchat.chat.conversation import Conversation
 from specchat.cli.choices import Choices, World, look_around
-from specchat.cli.pairs import collection_of
 from specchat.cli.remembering import RememberingEngine, StateMemory, keys_of
 from specchat.cli.terminal import is_terminal, say
 from specchat.config import update_state
 from specchat.engine.process import ProcessEngine
 from specchat.errors import UsageError
-from specchat.pairs.combining import references
 from specchat.tui.pair_shelf import CollectionShelf, PairFiles
 
 if TYPE_CHECKING:
     from specchat.pairs.catalog import ModelPair
+    from specchat.pairs.collection import Collection
 
 
 def chat(options: argparse.Namespace) -> int:
@@ -76,11 +75,22 @@ class RememberingShelf(CollectionShelf):
 
     def __init__(self, world: World, choices: Choices, pair: ModelPair | None) -> None:
         self._memory = StateMemory(world.paths.state_file)
-        super().__init__(collection_of(world, choices, self._memory))
-        if pair is not None:
-            self.collection.put(pair)
+        super().__init__(lambda: self._collect(world, choices))
+        self._first = pair
         self._problem: str | None = None
         self._state_file = world.paths.state_file
+
+    def _collect(self, world: World, choices: Choices) -> Collection:
+        from specchat.cli.pairs import collection_of
+
+        collection = collection_of(world, choices, self._memory)
+        if self._first is not None:
+            collection.put(self._first)
+        return collection
+
+    def name(self, key: str) -> str:
+        """A pair's name as people read it."""
+        return self._first.name if self._first is not None and self._first.key == key else super().name(key)
 
     @property
     def problems(self) -> list[str]:
@@ -89,6 +99,8 @@ class RememberingShelf(CollectionShelf):
 
     def chosen(self, files: PairFiles) -> None:
         """Takes note that a pair is used now."""
+        from specchat.pairs.combining import references
+
         known = files.key in self.collection.catalog.pairs
         target, draft = (None, None) if known else references(self.collection.pair(files.key))
         used = {"last_pair": files.key if known else None, "last_target": target, "last_draft": draft}

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from specchat.backends.gguf_header import read_header
 from specchat.errors import ConfigError, ModelFileError, UsageError
 from specchat.pairs import names
 from specchat.pairs.network import Network
@@ -261,6 +260,8 @@ def model_from_file(path: Path) -> Model:
     Raises:
         ModelFileError: it or one of its parts is missing, is no GGUF file, or is cut short.
     """
+    from specchat.backends.gguf_header import read_header  # most starts need no header: the screen is there sooner
+
     header = read_header(path)
     return Model(key=path.stem, name=path.stem, path=str(path.absolute()), size=header.file_bytes)
 

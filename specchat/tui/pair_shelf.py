@@ -33,13 +33,11 @@ class PairFiles:
 
 
 class PairShelf(Protocol):
-    """Where pairs come from.
+    """Where pairs come from."""
 
-    Attributes:
-        collection: every pair, for the picker.
-    """
-
-    collection: Collection
+    @property
+    def collection(self) -> Collection:
+        """Every pair, for the picker."""
 
     def name(self, key: str) -> str:
         """A pair's name as people read it.
@@ -59,10 +57,25 @@ class PairShelf(Protocol):
 
 
 class CollectionShelf:
-    """The pairs of a collection: the catalogue's, and pairs of a person's own files."""
+    """The pairs of a collection: the catalogue's, and pairs of a person's own files.
 
-    def __init__(self, collection: Collection) -> None:
-        self.collection = collection
+    Args:
+        make_collection: makes the collection when it is first asked for, which is after the first paint: what it
+            knows about files and memory takes as long to import as a tenth of the screen.
+    """
+
+    def __init__(self, make_collection: Callable[[], Collection]) -> None:
+        self._make_collection = make_collection
+        self._collection: Collection | None = None
+        self._making = threading.Lock()
+
+    @property
+    def collection(self) -> Collection:
+        """Every pair."""
+        with self._making:
+            if self._collection is None:
+                self._collection = self._make_collection()
+            return self._collection
 
     def name(self, key: str) -> str:
         """A pair's name as people read it."""

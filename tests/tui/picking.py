@@ -59,7 +59,7 @@ class Files:
 def shelf_on(files: Files, folder: Path, kept: Kept | None = None, ram: float = 8) -> CollectionShelf:
     """The shelf of a person whose models folder is ``folder``."""
     surroundings = Surroundings(machine(ram), BUILD)
-    return CollectionShelf(Collection(files.catalog, folder, kept or Kept(), lambda: surroundings))
+    return CollectionShelf(lambda: Collection(files.catalog, folder, kept or Kept(), lambda: surroundings))
 
 
 class MeasuringEngine(ScriptedEngine):

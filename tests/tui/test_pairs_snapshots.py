@@ -46,7 +46,7 @@ def picture(snap_compare, tmp_path, monkeypatch):
     def compare(steps=None, size=(80, 24), shelf=None, gpus=(8,), **options):
         around = Surroundings(machine(16, *gpus), BUILD)
         kept = Kept(State(measurements=measurements()))
-        shelf = shelf or CollectionShelf(Collection(load_catalog(), tmp_path / "models", kept, lambda: around))
+        shelf = shelf or CollectionShelf(lambda: Collection(load_catalog(), tmp_path / "models", kept, lambda: around))
 
         async def before(pilot):
             await pilot.pause()
