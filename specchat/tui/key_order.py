@@ -6,7 +6,10 @@ that, as they do on a busy machine, those after a Tab or a / would go to what wa
 
 from __future__ import annotations
 
-from textual import events
+from collections.abc import Callable
+from functools import partial
+
+from textual import actions, events
 from textual.widget import Widget
 
 
@@ -16,7 +19,7 @@ def moves_on(widget: Widget, event: events.Key) -> bool:
     if focused is None or focused is widget:
         return False
     take(event)
-    focused.post_message(events.Key(event.key, event.character))
+    focused._forward_event(events.Key(event.key, event.character))  # noqa: SLF001 - as Textual hands keys over itself
     return True
 
 
@@ -24,3 +27,13 @@ def take(event: events.Key) -> None:
     """Nobody else handles that key."""
     event.stop()
     event.prevent_default()
+
+
+def own_action(widget: Widget, key: str) -> Callable[[], object] | None:
+    """What a widget's own binding does for a key; None where it has none, or one that another widget carries out."""
+    for binding in widget._bindings.key_to_bindings.get(key, ()):  # noqa: SLF001 - there is no public way to them
+        namespace, name, parameters = actions.parse(binding.action)
+        method = None if namespace else getattr(widget, f"action_{name}", None)
+        if method is not None:
+            return partial(method, *parameters)
+    return None

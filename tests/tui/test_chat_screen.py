@@ -314,11 +314,11 @@ async def test_keys_that_follow_at_once_go_where_they_are_meant_to_go():
 
     async with running() as (app, pilot):
         await say(pilot, "why?")
-        keys = [("tab", None), ("e", "e"), *((name, name) for name in "now"), ("enter", "\r")]
+        keys = [("tab", None), ("e", "e"), ("backspace", None), *((name, name) for name in "now"), ("enter", "\r")]
         for key, character in keys:
             app.post_message(events.Key(key, character))
         await settle(pilot)
-        assert [message.content for message in app.chat.conversation.messages] == ["why?now", "ok"]
+        assert [message.content for message in app.chat.conversation.messages] == ["whynow", "ok"]
         for key, character in [("tab", None), ("slash", "/"), *((name, name) for name in "mode")]:
             app.post_message(events.Key(key, character))
         await settle(pilot)

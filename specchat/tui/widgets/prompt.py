@@ -18,7 +18,7 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from specchat.core.safe_text import safe_text
-from specchat.tui.key_order import moves_on, take
+from specchat.tui.key_order import moves_on, own_action, take
 from specchat.tui.messages import EditorFailed, Sent
 
 _KEPT = 200  # messages that ↑ can bring back
@@ -138,11 +138,10 @@ class Prompt(TextArea):
     # Textual calls TextArea's own handlers after these, unless they prevent it.
 
     def _on_key(self, event: events.Key) -> None:  # type: ignore[override]
-        # Here and not as a priority binding: that would overtake characters which were typed before it
         if moves_on(self, event):
             return
-        actions = {"enter": self.action_send, "ctrl+j": self.action_new_line, "tab": self.on_tab}
-        action = actions.get(event.key)
+        # Here and not as bindings, which are carried out later: the characters that follow would overtake them
+        action = self.on_tab if event.key == "tab" else own_action(self, event.key)
         if action is not None:
             take(event)
             action()
