@@ -133,7 +133,7 @@ def fits(
     """How a pair fits a machine.
 
     Args:
-        target: the target's header, from its file or from `specchat.pairs.network.header_of`.
+        target: the target's header, from its file or from `specchat.pairs.unfetched.header_of`.
         draft: the draft's.
         machine: its devices.
         n_ctx: tokens of context; None for the default.

@@ -18,9 +18,9 @@ from specchat.pairs.compatibility import Compatibility, compare_files
 from specchat.pairs.fetching import size_text
 from specchat.pairs.measured import Measured
 from specchat.pairs.memory import Machine, fits
-from specchat.pairs.network import header_of
 from specchat.pairs.rows import MatchVerdict, ModelState, PairRow
 from specchat.pairs.store import begun, locate
+from specchat.pairs.unfetched import header_of
 
 
 def glance(pair: ModelPair, folder: Path) -> PairRow:

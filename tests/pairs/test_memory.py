@@ -6,7 +6,7 @@ from specchat.backends.gguf_header import read_header
 from specchat.backends.gguf_memory import estimate
 from specchat.pairs.catalog import load_catalog
 from specchat.pairs.memory import fits
-from specchat.pairs.network import header_of
+from specchat.pairs.unfetched import header_of
 from tests.gguf_writer import write_tiny_model
 from tests.pairs.machines import GIB, machine
 
