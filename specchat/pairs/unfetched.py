@@ -1,4 +1,4 @@
-"""What the header of a file will say that is not here yet, so that a person learns whether it fits before fetching it."""
+"""What the header of a file that is not here yet will say, so that one learns whether it fits before fetching it."""
 
 from __future__ import annotations
 
