@@ -40,6 +40,8 @@ _LARGEST_INTERVAL = 128
 """Rounds between trials: twice as many after each in vain; one whose tokens were kept is followed by another."""
 _TRIAL_SHARE, _MOST_FOR_TRIALS = 0.006, 4.0
 """Trials may cost this share of the time, and so many plain steps at once."""
+_CAUTION = 0.05
+"""A free proposal pays so much more for its time beyond a plain step: what looks best was overrated more often."""
 _FORESIGHT = 40
 """So much of a free proposal is looked at: what lies further on does not matter now."""
 _NEGLIGIBLE = 1e-3
@@ -184,8 +186,10 @@ class AdaptiveLength:
         seconds = [self.experience.verify(size) for size in range(1, self._limit + 2)]
         tokens = (1.0 + kept for kept in accumulate(accumulate(chances[:possible], mul)))
         rate = self._rate_here(map(truediv, tokens, seconds[1:]))
+        plain = seconds[0]
+        prices = [rate * (each + _CAUTION * (each - plain)) for each in seconds]
         worth = [0.0] * (len(chances) + 2)  # of standing at a place of the proposal
-        values = [1.0 - rate * seconds[0]]
+        values = [1.0 - prices[0]]
         for here in range(len(chances) - 1, -1, -1):
             kept = expected = 1.0
             values = []
@@ -194,7 +198,7 @@ class AdaptiveLength:
                     kept *= chances[here + count - 1]
                     expected += kept
                 on = kept * chances[here + count] * worth[here + count + 1] if here + count < len(chances) else 0.0
-                values.append(expected - rate * seconds[count] + on)
+                values.append(expected - prices[count] + on)
             worth[here] = max(values)
         return values
 
