@@ -126,6 +126,26 @@ def test_what_was_not_measured_has_no_row() -> None:
     assert [row.label for row in rows] == ["plain T0.7", "draft γ4 token T0.7"]
 
 
+@pytest.mark.parametrize(("ours", "others"), [(None, 0.1), (0.1, None)])
+def test_prompts_that_only_one_side_read_from_a_cold_cache_say_nothing(ours, others) -> None:
+    samples = {
+        "plain": sample(100, prompt_seconds=ours),
+        "ours": sample(120),
+        "server": sample(80, prompt_seconds=others, first_seconds=0.0),
+    }
+    both = {
+        "plain": sample(100, prompt_seconds=0.3),
+        "ours": sample(120),
+        "server": sample(80, prompt_seconds=0.4, first_seconds=0.0),
+    }
+    done = [trial(SETTING, PROMPTS[0], **samples), trial(SETTING, PROMPTS[1], **both)]
+    found = {row.label: row.overall.first_token_seconds for row in rows_of(result(done, server=server()))}
+    assert found == {
+        name: pytest.approx(value)
+        for name, value in (("plain T0.7", 0.32), ("server T0.7", 0.4), ("draft γ4 token T0.7", 0.32))
+    }
+
+
 def test_another_server_is_compared_with_both_of_ours() -> None:
     done = [
         trial(
