@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -12,10 +13,9 @@ import numpy as np
 
 from specchat.backends.base import Interrupted, bring_to
 from specchat.core.adaptive_length import AdaptiveLength
-from specchat.core.events import Finished, PlainSpeed, Round
+from specchat.core.events import Fate, Finished, PlainSpeed, Round
 from specchat.core.sampling_params import SamplingParams
 from specchat.core.settings import ChatMessage
-from specchat.core.stats import RoundTotals
 from specchat.core.theory import RoundCosts
 from specchat.core.verification import rule_named
 from specchat.decoding.calibrate import DraftCosts, measure_draft_costs, measure_pass_seconds
@@ -35,10 +35,35 @@ PROMPTS = (
 )
 _NUM_DRAFT_TOKENS = 4
 _LEAST_TOKENS = 16
-_QUICK_PASSES_SECONDS, _QUICK_SECONDS = 20.0, 45.0
-"""After so long a quick calibration measures no more passes, and writes no more tokens: it is over within a minute."""
+_QUICK_PASSES_SECONDS, _QUICK_SECONDS = 25.0, 90.0
+"""After so long a quick calibration measures no more passes, and writes no more tokens. GPUs need a fraction of it."""
 _QUICK_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32)
 _ALL_SIZES = (*range(1, 18), 20, 24, 28, 32, 33)
+
+
+class _ExpectedAcceptance:
+    """α by position under the token rule, from how likely each judged token was to be kept.
+
+    min(1, p/q) of a token drawn from q has the mean Σ min(p, q), the probability that a draft is kept there. It says
+    more than whether the token happened to be kept: the same error takes about half as many rounds.
+    """
+
+    def __init__(self) -> None:
+        self._chances: list[list[float]] = []
+
+    def add(self, played: Round) -> None:
+        """Takes a round into account."""
+        for position, token in enumerate(played.drafted):
+            if token.fate not in (Fate.ACCEPTED, Fate.REJECTED):
+                break
+            if position == len(self._chances):
+                self._chances.append([])
+            self._chances[position].append(token.threshold)
+
+    @property
+    def by_position(self) -> tuple[float, ...]:
+        """Of positions 1, 2, …, each given that all before it were kept."""
+        return tuple(map(statistics.fmean, self._chances))
 
 
 @dataclass(slots=True)
@@ -46,7 +71,7 @@ class _Replies:
     """What short replies to the built-in prompts showed."""
 
     plain_speed: float | None = None
-    totals: RoundTotals = field(default_factory=RoundTotals)
+    acceptance: _ExpectedAcceptance = field(default_factory=_ExpectedAcceptance)
     texts: list[tuple[Sequence[int], list[int]]] = field(default_factory=list)
     """Prompts and replies, as tokens."""
 
@@ -61,7 +86,7 @@ def calibrate(
     """Measures the cost of passes by size, the draft's step, and acceptance by position over a few short replies.
 
     The caches hold afterwards what they held before. The pair's experience takes over what was measured. ``quick``
-    takes fewer sizes, repetitions and replies.
+    takes fewer sizes and repetitions, and shorter replies.
 
     Raises:
         Interrupted: ``should_stop()`` was true.
@@ -92,9 +117,8 @@ def calibrate(
             costs = measure_draft_costs(pair.draft, filler, repetitions=repetitions, should_stop=should_stop)
             step = costs.step_seconds
             pair.experience.draft.learn({1: step, 2: step + max(0.0, costs.catch_up_seconds)})
-        prompts, length = (PROMPTS[:2], 32) if quick else (PROMPTS, 96)
         until = began + (_QUICK_SECONDS if quick else math.inf)
-        replies = _short_replies(pair, prompts, length, until, on_progress, should_stop)
+        replies = _short_replies(pair, PROMPTS, 64 if quick else 128, until, on_progress, should_stop)
     finally:
         for model, tokens in zip(models, held, strict=True):
             bring_to(model, 0, tokens)
@@ -105,7 +129,7 @@ def calibrate(
         pass_seconds=seconds,
         draft_step_seconds=None if costs is None else costs.step_seconds,
         draft_catch_up_seconds=None if costs is None else costs.catch_up_seconds,
-        acceptance_by_position=replies.totals.acceptance_by_position,
+        acceptance_by_position=replies.acceptance.by_position,
         plain_tokens_per_second=replies.plain_speed,
         predictions=predictions,
         recommended=recommend(predictions),
@@ -145,7 +169,7 @@ def _short_replies(
                 if isinstance(event, PlainSpeed):
                     found.plain_speed = event.tokens_per_second
                 elif isinstance(event, Round):
-                    found.totals.add(event)
+                    found.acceptance.add(event)
                     reply += [token.id for token in event.committed]
                     share = (i + min(1.0, len(reply) / max_tokens)) / len(prompts)
                     on_progress(Progress("measuring acceptance", 0.45 + 0.55 * share))
@@ -163,7 +187,7 @@ def _predictions(
     pair: LoadedPair, replies: _Replies, seconds: dict[int, float], draft: DraftCosts | None
 ) -> Iterator[Prediction]:
     lengths = [size - 1 for size in seconds if size > 1]
-    acceptance = replies.totals.acceptance_by_position
+    acceptance = replies.acceptance.by_position
     if draft is not None and acceptance:
         costs = RoundCosts.from_seconds(seconds, draft.step_seconds, draft.catch_up_seconds)
         yield from predict_model(acceptance, costs, lengths)
