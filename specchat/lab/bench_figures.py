@@ -173,15 +173,17 @@ def _split(samples: Sequence[Sample], rounds: RoundsByDrafter) -> TimeSplit | No
 
 
 def _first_token(done: TrialResult, who: Who) -> float | None:
-    """A cold cache's prefill, which one of our two replies had, and the time from there to the first token."""
-    sample = done.samples.get(who)
-    if sample is None:
-        return None
-    if who == "server":
-        return sample.prompt_seconds
+    """A cold cache's prefill, which one of our two replies had, and the time from there to the first token.
+
+    None where another server read the prompt from a cold cache and we did not, or we did alone: medians over different
+    prompts would compare short ones with long ones.
+    """
+    sample, server = done.samples.get(who), done.samples.get("server")
     cold = [done.samples[name].prompt_seconds for name in done.trial.order if name != "server"]
     prefill = next((seconds for seconds in cold if seconds is not None), None)
-    return None if prefill is None else prefill + sample.first_seconds
+    if sample is None or prefill is None or (server is not None and server.prompt_seconds is None):
+        return None
+    return sample.prompt_seconds if who == "server" else prefill + sample.first_seconds
 
 
 def _median(values: Iterable[float | None]) -> float | None:
