@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from specchat.core.events import Event
+from specchat.core.events import Event, PositionDetail, Round
 from specchat.core.sampling import SamplingParams
 from specchat.core.settings import ChatMessage, ReplySettings
 from specchat.engine import codec
@@ -39,6 +39,15 @@ st.register_type_strategy(
         Learned,
         setup=st.text(),
         experience=st.dictionaries(st.text(), st.none() | st.floats(-10, 10) | st.lists(st.integers(0, 9))),
+    ),
+)
+st.register_type_strategy(
+    Round,
+    st.builds(
+        Round,
+        why=st.none() | st.text(),
+        # any sequence will do, and what comes out of the pipe is a tuple
+        details=st.none() | st.lists(st.from_type(PositionDetail), max_size=3).map(tuple),
     ),
 )
 THOROUGH = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
