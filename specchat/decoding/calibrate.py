@@ -37,6 +37,7 @@ def measure_pass_seconds(
     should_stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[float], None] = lambda _: None,
     patience: float = math.inf,
+    before_each: Callable[[], object] = lambda: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[int, float]:
     """The median time of a pass, by the number of its tokens.
@@ -45,7 +46,8 @@ def measure_pass_seconds(
 
     Args:
         model: target or draft.
-        sizes: numbers of tokens in a pass; those that the model cannot take are left out.
+        sizes: numbers of tokens in a pass; those that the model cannot take are left out. One that is named more than
+            once is measured more often.
         filler: tokens to evaluate, repeated as often as needed. What they are does not matter to the cost.
         repetitions: how often each size is measured, after one round that is not counted.
         all_logits: whether a pass returns logits for all of its tokens, as verification does, or for the last one.
@@ -53,6 +55,7 @@ def measure_pass_seconds(
         should_stop: asked before each pass.
         on_progress: told after each size how much has been measured, 0 to 1.
         patience: seconds after which no other repetition is begun, once each size has been measured.
+        before_each: done before each pass, and not counted.
         clock: seconds; another clock simulates other costs.
 
     Returns:
@@ -80,6 +83,7 @@ def measure_pass_seconds(
                 if should_stop():
                     raise Interrupted
                 tokens = _repeated(filler, size)
+                before_each()
                 began = clock()
                 model.decode([PassInput(sequence, tokens, size if all_logits else 1)])
                 if repetition > 0:
@@ -97,9 +101,13 @@ def measure_draft_costs(
     repetitions: int = 5,
     sequence: int = 0,
     should_stop: Callable[[], bool] = lambda: False,
+    before_each: Callable[[], object] = lambda: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> DraftCosts:
-    """What drafting a token with this model costs. Arguments and errors as of `measure_pass_seconds`."""
+    """What drafting a token with this model costs. Arguments and errors as of `measure_pass_seconds`.
+
+    ``before_each`` should be a pass of the target: what a draft finds in the processor's caches is the target's.
+    """
     seconds = measure_pass_seconds(
         model,
         (1, 2),
@@ -108,6 +116,7 @@ def measure_draft_costs(
         all_logits=False,
         sequence=sequence,
         should_stop=should_stop,
+        before_each=before_each,
         clock=clock,
     )
     return DraftCosts(seconds[1], seconds[2] - seconds[1])

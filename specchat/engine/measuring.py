@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from specchat.backends.base import Interrupted, bring_to
+from specchat.backends.base import Interrupted, LanguageModel, PassInput, bring_to
 from specchat.core.adaptive_length import AdaptiveLength
 from specchat.core.events import Fate, Finished, PlainSpeed, Round
 from specchat.core.sampling_params import SamplingParams
@@ -35,6 +35,7 @@ PROMPTS = (
 )
 _NUM_DRAFT_TOKENS = 4
 _LEAST_TOKENS = 16
+_DRAFT_REPETITIONS = 7
 _QUICK_PASSES_SECONDS, _QUICK_SECONDS = 25.0, 90.0
 """After so long a quick calibration measures no more passes, and writes no more tokens. GPUs need a fraction of it."""
 _QUICK_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32)
@@ -103,7 +104,7 @@ def calibrate(
         on_progress(Progress(passes, 0.0))
         seconds = measure_pass_seconds(
             target,
-            _QUICK_SIZES if quick else _ALL_SIZES,
+            _with_singles(_QUICK_SIZES if quick else _ALL_SIZES),
             filler,
             repetitions=repetitions,
             should_stop=should_stop,
@@ -114,7 +115,13 @@ def calibrate(
         costs = None
         if pair.draft is not None:
             on_progress(Progress("measuring the draft's steps", 0.4))
-            costs = measure_draft_costs(pair.draft, filler, repetitions=repetitions, should_stop=should_stop)
+            costs = measure_draft_costs(
+                pair.draft,
+                filler,
+                repetitions=_DRAFT_REPETITIONS,
+                should_stop=should_stop,
+                before_each=lambda: _single_pass(target, filler[0]),
+            )
             step = costs.step_seconds
             pair.experience.draft.learn({1: step, 2: step + max(0.0, costs.catch_up_seconds)})
         until = began + (_QUICK_SECONDS if quick else math.inf)
@@ -134,6 +141,19 @@ def calibrate(
         predictions=predictions,
         recommended=recommend(predictions),
     )
+
+
+def _with_singles(sizes: Sequence[int]) -> list[int]:
+    """A pass of one token before each other size: all figures are told in its time, so it must be known best."""
+    return [each for size in sizes if size > 1 for each in (1, size)]
+
+
+def _single_pass(model: LanguageModel, token: int) -> None:
+    """A step that leaves the cache as it was; none where the context is full."""
+    held = list(model.tokens())
+    if len(held) < model.n_ctx:
+        model.decode([PassInput(0, [token], 1)])
+        bring_to(model, 0, held)
 
 
 def _short_replies(

@@ -41,6 +41,26 @@ def test_each_size_is_measured_as_it_is() -> None:
     assert all(logits == tokens for _, tokens, logits in measured), "verification wants logits for all"
 
 
+def test_what_comes_before_each_pass_is_done_and_not_counted() -> None:
+    model, done = CostlyModel(cyclic(5)), []
+
+    def target_pass() -> None:
+        done.append(len(model.passes))
+        model.now += 7.0
+
+    costs = measure_draft_costs(model, [0, 1], repetitions=2, before_each=target_pass, clock=model.clock)
+    assert (costs.step_seconds, costs.catch_up_seconds) == (1.0, 0.5)
+    assert len(done) == 2 * 3, "two sizes, one turn to warm up"
+
+
+def test_a_size_that_is_named_twice_is_measured_twice_as_often() -> None:
+    model = CostlyModel(cyclic(5))
+    seconds = measure_pass_seconds(model, (1, 2, 1, 3), [0], repetitions=2, clock=model.clock)
+    assert list(seconds.items()) == [(1, 1.0), (2, 1.5), (3, 2.0)]
+    measured = [tokens for before, tokens, _ in model.passes if before == CONTEXT_TOKENS]
+    assert measured == [1, 2, 1, 3] * 3
+
+
 def test_a_stall_does_not_count() -> None:
     model = CostlyModel(cyclic(5))
     calls = iter([100.0] + [0.0] * 2 + [70.0] + [0.0] * 99)
