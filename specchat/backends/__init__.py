@@ -1,1 +1,1 @@
-"""What produces distributions: llama.cpp models, the toy Markov pair, n-gram statistics."""
+"""What produces distributions: llama.cpp models, the toy Markov pair, drafters."""

@@ -22,7 +22,7 @@ MOST_SNAPSHOTS: Final = 8
 DEFAULT_ROWS: Final = 33
 """Rows of logits that a pass can return unless told otherwise: γ = 32, and one.
 
-Where text is copied word for word, so many pay: on a GPU, and on CPUs that compute 32 tokens for three times 8.
+Where text is copied word for word, so many pay: on a GPU, and on CPUs where 32 tokens cost twice what 8 do.
 """
 
 _BLOCK = 256  # llama.cpp rounds the cells of a cache up to this
