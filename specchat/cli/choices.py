@@ -11,7 +11,14 @@ from specchat.cli.options import text_or_file
 from specchat.cli.terminal import say
 from specchat.config import Paths, Settings, State, find_paths, load_settings, load_state
 from specchat.core.sampling_params import SamplingParams
-from specchat.core.settings import DEFAULT_RULE, Mode, ReplySettings, default_draft_tokens, default_drafter
+from specchat.core.settings import (
+    DEFAULT_RULE,
+    Mode,
+    ReplySettings,
+    default_draft_tokens,
+    default_drafter,
+    default_temperature,
+)
 from specchat.engine.interface import Load
 from specchat.errors import UsageError
 
@@ -113,10 +120,7 @@ class Choices:
         names = {"temp": "temperature"} | {name: name for name in ("top_k", "top_p", "min_p", "repeat_penalty")}
         values = {field: self.given(name) for name, field in names.items()}
         sampling = {field: value for field, value in values.items() if value is not None}
-        if mode == "exact":
-            sampling = {
-                "temperature": 0.0
-            } | sampling  # identical to plain decoding is what it promises, and only there
+        sampling = {"temperature": default_temperature(mode)} | sampling
         try:
             params = SamplingParams(**sampling)
         except ValueError as problem:

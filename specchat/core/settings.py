@@ -50,14 +50,21 @@ def default_drafter(mode: Mode) -> str:
     return _DEFAULTS[mode][1]
 
 
+def default_temperature(mode: Mode) -> float:
+    """The temperature in this mode, where a person leaves it open: what *exact* promises holds at 0 only."""
+    return 0.0 if mode == "exact" else SamplingParams().temperature
+
+
 def in_mode(settings: ReplySettings, mode: Mode) -> ReplySettings:
     """The settings in another mode. What is as the old mode has it by default becomes as the new one has it."""
-    length, drafter = settings.num_draft_tokens, settings.drafter
+    length, drafter, sampling = settings.num_draft_tokens, settings.drafter, settings.sampling
     if length == default_draft_tokens(settings.mode):
         length = default_draft_tokens(mode)
     if drafter == default_drafter(settings.mode):
         drafter = default_drafter(mode)
-    return replace(settings, mode=mode, num_draft_tokens=length, drafter=drafter)
+    if sampling.temperature == default_temperature(settings.mode):
+        sampling = replace(sampling, temperature=default_temperature(mode))
+    return replace(settings, mode=mode, num_draft_tokens=length, drafter=drafter, sampling=sampling)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,8 @@ def _read_sentence(chat: LiveChat) -> str:
 
 def _mode_sentence(chat: LiveChat, stats: ReplyStats, why: str) -> str:
     mode = chat.settings.mode
+    if mode == "exact" and chat.settings.sampling.temperature > 0:
+        return "the same tokens as plain decoding at temperature 0 only, /temp 0 makes it hold"
     if why:
         return why.removeprefix(f"{mode}: ")
     if chat.settings.drafter == "none":

@@ -31,8 +31,11 @@ def test_another_mode_brings_its_own_defaults_and_keeps_what_was_chosen() -> Non
     assert in_mode(fast, "watch") == ReplySettings()
     exact = in_mode(ReplySettings(), "exact")
     assert (exact.num_draft_tokens, exact.drafter) == (4, "draft")
-    chosen = in_mode(ReplySettings(num_draft_tokens=7, drafter="ngram"), "fast")
-    assert (chosen.num_draft_tokens, chosen.drafter) == (7, "ngram")
+    assert exact.sampling == SamplingParams(temperature=0)
+    assert in_mode(exact, "watch") == ReplySettings()
+    warm = SamplingParams(temperature=0.3)
+    chosen = in_mode(in_mode(ReplySettings(warm, num_draft_tokens=7, drafter="ngram"), "fast"), "exact")
+    assert (chosen.num_draft_tokens, chosen.drafter, chosen.sampling) == (7, "ngram", warm)
 
 
 def test_settings_and_messages_are_frozen() -> None:

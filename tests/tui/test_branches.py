@@ -143,16 +143,20 @@ async def test_a_message_that_waits_is_still_there_in_a_new_chat_and_is_answered
         assert "waits" not in screen_text(app)
 
 
-async def test_another_version_is_shown_as_tokens():
+async def test_the_reading_view_shows_another_version_and_a_new_answer_is_shown_as_tokens():
     async with running(answers("one", "two")) as (app, pilot):
         await say(pilot, "why?")
         await say(pilot, "/regenerate")
         await pilot.press("tab", "v")
         await pilot.pause()
-        assert app.screen.pane.is_reading
+        assert "two" in screen_text(app)
         await pilot.press("less_than_sign")
-        assert not app.screen.pane.is_reading
+        await pilot.pause()
+        assert app.screen.pane.is_reading
         assert "one" in screen_text(app)
+        assert "two" not in screen_text(app)
+        await pilot.press("g")
+        assert not app.screen.pane.is_reading
 
 
 async def test_the_context_of_another_branch_is_asked_for():

@@ -361,9 +361,20 @@ async def test_f2_goes_through_the_modes_and_exact_loads_again():
         await settle(pilot)
         assert app.chat.settings.mode == "exact"
         assert [command.exact for command in sent(app, Load)] == [False, True]
-        assert "The target is loaded again" in screen_text(app)
+        text = " ".join(screen_text(app).replace("│", "").split())
+        assert "same bits as single ones. The temperature is 0 now." in text
+        assert "γ 4 T 0 block" in text
+        assert "exact: at temperature 0 the same tokens as plain decoding" in text
         await pilot.press("f2")
         assert [command.exact for command in sent(app, Load)] == [False, True, False]
+        await settle(pilot)
+        assert "T 0.7" in screen_text(app)
+        for command in ("/temp 0.3", "/mode exact"):
+            await say(pilot, command)
+        text = screen_text(app)
+        assert "T 0.3" in text
+        assert "→ /temp 0 makes the replies those of plain decoding" in text
+        assert "exact: the same tokens as plain decoding at temperature 0 only, /temp 0 makes it hold" in text
 
 
 async def test_r_shows_rejected_tokens_and_the_inspector_explains_one():
@@ -390,7 +401,8 @@ async def test_r_shows_rejected_tokens_and_the_inspector_explains_one():
 
 
 async def test_v_reads_the_reply_as_formatted_text_and_back():
-    async with running(ScriptedEngine([reply_events([round_of("# A |a[/INST] title|b\n\nbody|p")])])) as (app, pilot):
+    replies = [reply_events([round_of("# A |a[/INST] title|b\n\nbody|p")]), reply_events([round_of("## Then this|p")])]
+    async with running(ScriptedEngine(replies)) as (app, pilot):
         await say(pilot, "why?")
         await pilot.press("tab", "v")
         await pilot.pause()
@@ -399,6 +411,14 @@ async def test_v_reads_the_reply_as_formatted_text_and_back():
         await pilot.press("v")
         await pilot.pause()
         assert "# A [/INST] title" in screen_text(app)
+        await pilot.press("v", "tab")
+        app.screen.fold.ask("and then?")  # as one that waited and is sent while somebody reads
+        await settle(pilot)
+        await pilot.pause()
+        assert app.screen.pane.is_reading
+        assert "Then this" in screen_text(app), "a reply that ends is there to be read"
+        assert "## Then" not in screen_text(app)
+        assert app.screen.prompt.has_focus
 
 
 async def test_y_copies_the_last_answer():

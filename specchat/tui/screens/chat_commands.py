@@ -70,11 +70,14 @@ class ChatCommands:
     # --- settings -------------------------------------------------------------------------------------------------
 
     def _change(self, settings: ReplySettings) -> None:
-        was_exact = self._chat.is_exact
+        was_exact, was_drawn_at = self._chat.is_exact, self._chat.settings.sampling.temperature
         self._chat.change(settings)
         if self._chat.is_exact != was_exact:
             how = "for speed" if was_exact else "so that passes of several tokens give the same bits as single ones"
-            self._screen.say("info", f"The target is loaded again, set up {how}.")
+            temperature = settings.sampling.temperature
+            also = f" The temperature is {temperature:g} now." if temperature != was_drawn_at else ""
+            hint = "" if was_exact or not temperature else "/temp 0 makes the replies those of plain decoding as well."
+            self._screen.say("info", f"The target is loaded again, set up {how}.{also}", hint)
         self._screen.forget_reason()
 
     def _system(self, text: str) -> None:
@@ -90,6 +93,7 @@ class ChatCommands:
 
     def _regenerate(self, message_id: int | None) -> None:
         self._branches.regenerate(message_id)
+        self._screen.pane.show_tokens()  # a reply is read once it is complete
         self._show_branch()
 
     def _continue(self) -> None:
@@ -161,7 +165,6 @@ class ChatCommands:
     def _show_branch(self) -> None:
         """Shows the conversation as it is now; a question that was being edited may not be there any longer."""
         self.stop_editing()
-        self._screen.pane.show_tokens()  # the reading view would go on showing the branch that was left
         self._screen.fold.show_conversation()
 
     def send_edited(self, text: str) -> bool:
@@ -191,6 +194,7 @@ class ChatCommands:
 
     def _new(self) -> None:
         self._branches.begin_new()
+        self._screen.pane.show_tokens()
         self._screen.fold.begin_figures()
         self._show_branch()
 

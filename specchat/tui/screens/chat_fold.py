@@ -137,3 +137,4 @@ class ChatFold:
             reply.stands_for(message.id, self._chat.conversation.version(message.id))
             reply.finish(message.content, figures or "cut: the engine stopped")
             self._pane.transcript.changed(reply)
+            self._pane.chat_changed()

@@ -70,13 +70,16 @@ class ChatPane(Vertical):
             block = Question(message.content) if message.role == "user" else _reply_of(conversation, message)
             block.stands_for(message.id, conversation.version(message.id))
             self.transcript.add(block)
+        self.chat_changed()
 
     def show_tokens(self) -> bool:
         """Goes back from the reading view to the token view; False where it is there already."""
         if not self.is_reading:
             return False
+        was_here = self.has_focus_within
         self.query_one(ContentSwitcher).current = "transcript"
-        self.screen.set_focus(self.transcript)
+        if was_here:  # who types meanwhile goes on typing
+            self.screen.set_focus(self.transcript)
         return True
 
     def focus_view(self) -> None:
@@ -88,6 +91,11 @@ class ChatPane(Vertical):
         """Whether the reading view is shown."""
         return self.query_one(ContentSwitcher).current == "reading"
 
+    def chat_changed(self) -> None:
+        """The reading view, where it is shown, shows what has become of the chat."""
+        if self.is_reading:
+            self.call_later(self._show_reading)
+
     async def action_toggle_reading(self) -> None:
         """Shows the chat as formatted text, or as tokens."""
         if self.show_tokens() or self._conversation is None:
@@ -97,10 +105,22 @@ class ChatPane(Vertical):
         reading = self.query_one("#reading", VerticalScroll)
         if not reading.children:
             await reading.mount(Markdown(open_links=False))
-        await reading.query_one(Markdown).update(_markdown(self._conversation))
+        await self._show_reading()
         self.query_one(ContentSwitcher).current = "reading"
         reading.focus()
         reading.scroll_end(animate=False)
+
+    async def _show_reading(self) -> None:
+        """Makes formatted text of the chat as it is now; who was at its end stays there."""
+        from textual.widgets import Markdown
+
+        if self._conversation is None:
+            return
+        reading = self.query_one("#reading", VerticalScroll)
+        was_at_end = reading.is_vertical_scroll_end
+        await reading.query_one(Markdown).update(_markdown(self._conversation))
+        if was_at_end:
+            reading.scroll_end(animate=False)
 
     # --- keys -----------------------------------------------------------------------------------------------------
 
