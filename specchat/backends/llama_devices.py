@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import platform
+import shlex
 import shutil
+import sys
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -17,6 +21,8 @@ from specchat.errors import UsageError
 
 DeviceKind: TypeAlias = Literal["cpu", "gpu", "igpu", "accel", "meta"]
 _KINDS: tuple[DeviceKind, ...] = ("cpu", "gpu", "igpu", "accel", "meta")
+_REQUIREMENT = "llama-cpp-python>=0.3.36,<0.4"  # as pyproject.toml has it
+_PCI_VENDORS = {"0x1002": "AMD", "0x8086": "Intel"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +44,23 @@ class BuildFacts:
     system_info: str
     has_gpu: bool
     note: str | None
-    """A sentence that a person should see: there is a GPU that this build cannot use."""
+    """A sentence that a person should see with every load: there is a GPU that this build cannot use."""
+    advice: str | None = None
+    """The same for whoever asks; also of AMD's and Intel's, many of which are no faster than the processor."""
 
 
 def build() -> BuildFacts:
     """What this build of llama.cpp is, and what it leaves unused."""
     engine = llama_cpp.llama_version().decode() if hasattr(llama_cpp, "llama_version") else ""
     has_gpu = any(device.kind in ("gpu", "igpu") for device in devices())
+    makers = set() if has_gpu else gpu_makers()
+    here = (platform.system(), platform.machine(), sys.executable or "python3")
     return BuildFacts(
         version=f"llama-cpp-python {llama_cpp.__version__}" + (f" (llama.cpp {engine})" if engine else ""),
         system_info=llama_cpp.llama_print_system_info().decode("utf-8", "replace").strip(),
         has_gpu=has_gpu,
-        note=None if has_gpu else unused_gpu_note(_has_nvidia(), platform.system(), platform.machine()),
+        note=None if has_gpu else unused_gpu_note(makers & {"NVIDIA"}, *here),
+        advice=None if has_gpu else unused_gpu_note(makers, *here),
     )
 
 
@@ -95,25 +106,53 @@ def choose_devices(name: str | None) -> list[tuple[DeviceFacts, int]]:
     return [entry for entry in chosen if entry[0].kind not in ("cpu", "accel")]
 
 
-def unused_gpu_note(has_nvidia: bool, system: str, machine: str) -> str | None:
-    """What to install where a GPU is there and llama.cpp was built without one; None where none is known."""
-    install = "pip install --force-reinstall --no-cache-dir llama-cpp-python"
+def unused_gpu_note(makers: Collection[str], system: str, machine: str, python: str) -> str | None:
+    """What to install where a GPU is there and llama.cpp was built without one; None where none is known.
+
+    Args:
+        makers: of the GPUs that are there (`gpu_makers`).
+        system: as `platform.system` names it.
+        machine: as `platform.machine` names it.
+        python: the interpreter for which llama-cpp-python is installed.
+    """
     if system == "Darwin" and machine == "arm64":
-        return f'This llama.cpp does not use the Mac\'s GPU. To change that: CMAKE_ARGS="-DGGML_METAL=on" {install}'
-    if has_nvidia:
+        return f"This llama.cpp does not use the Mac's GPU. To change that: {_install('GGML_METAL', system, python)}"
+    if "NVIDIA" in makers:
         return (
-            "There is an NVIDIA GPU, and this llama.cpp was built without CUDA. To use it: "
-            f'CMAKE_ARGS="-DGGML_CUDA=on" {install}, or a prebuilt wheel: pip install llama-cpp-python '
-            "--extra-index-url https://abetlen.github.io/llama-cpp-python/whl/cu124. "
-            'Without the CUDA toolkit: CMAKE_ARGS="-DGGML_VULKAN=on".'
+            "There is an NVIDIA GPU, and this llama.cpp was built without CUDA. To use it, with the CUDA toolkit (or "
+            f"GGML_VULKAN in place of GGML_CUDA, with the Vulkan SDK): {_install('GGML_CUDA', system, python)}"
+        )
+    if makers:
+        return (
+            f"There is an {' and an '.join(sorted(makers))} GPU, and this llama.cpp was built without Vulkan. To use "
+            f"it, with the Vulkan SDK: {_install('GGML_VULKAN', system, python)}"
         )
     return None
+
+
+def gpu_makers(root: Path = Path("/")) -> set[str]:
+    """Who made the GPUs that programs can reach: NVIDIA by its driver, AMD and Intel by Linux' devices."""
+    makers: set[str] = set()
+    if (root / "proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None:
+        makers.add("NVIDIA")
+    if (root / "dev/kfd").exists():
+        makers.add("AMD")
+    for node in (root / "dev/dri").glob("renderD*"):
+        with contextlib.suppress(OSError, KeyError):  # not on the PCI bus, hidden from a container, or somebody else's
+            vendor = (root / "sys/class/drm" / node.name / "device/vendor").read_text("ascii", "replace")
+            makers.add(_PCI_VENDORS[vendor.strip()])
+    return makers
+
+
+def _install(option: str, system: str, python: str) -> str:
+    """The line that builds llama-cpp-python with an option of ggml's, for that system's shell."""
+    setting = f'CMAKE_ARGS="-D{option}=on"'
+    quoted: Callable[[str], str] = shlex.quote
+    if system == "Windows":
+        setting, quoted = f'set "CMAKE_ARGS=-D{option}=on" &&', '"{}"'.format
+    return f"{setting} {quoted(python)} -m pip install --force-reinstall --no-cache-dir {quoted(_REQUIREMENT)}"
 
 
 def _ram() -> tuple[int, int]:
     memory = psutil.virtual_memory()
     return memory.available, memory.total
-
-
-def _has_nvidia() -> bool:
-    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
