@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from specchat.tui.blocks import Block, Question
@@ -72,6 +72,12 @@ def last_cursor(index: LineIndex) -> TokenCursor | None:
                 if block.is_visible(token):
                     return TokenCursor(number, token)
     return None
+
+
+def first_token(index: LineIndex, lines: Iterable[int]) -> TokenCursor | None:
+    """The first token of a reply on those lines."""
+    found = (cursor_at(index, y, 0, nearest=True) for y in lines)
+    return next((cursor for cursor in found if cursor is not None and cursor.token != WHOLE), None)
 
 
 def is_sent(block: Block) -> bool:

@@ -186,7 +186,7 @@ async def test_arrows_go_through_questions_and_the_mouse_finds_them():
     async with running(answers("one", "two")) as (app, pilot):
         await two_turns(pilot)
         transcript = app.screen.pane.transcript
-        await pilot.press("tab", "up")
+        await pilot.press("tab", "up", "down")
         looked_at = []
         for _ in range(4):
             looked_at.append(app.chat.conversation.message(transcript.message_looked_at).content)

@@ -3,6 +3,8 @@ from textual.geometry import Offset
 from textual.selection import Selection
 
 from specchat.tui.blocks import Notice
+from specchat.tui.token_cursor import TokenCursor, last_cursor
+from specchat.tui.widgets.inspector import Inspector
 from tests.tui.screens import running, say, screen_text, settle
 from tests.tui.scripted_engine import ScriptedEngine, reply_events, round_of
 from tests.tui.stories import sky_reply
@@ -158,3 +160,28 @@ async def test_lines_that_are_drawn_once_are_kept_until_they_change():
         app.theme = "specchat-light"
         await pilot.pause()
         assert all(transcript.render_line(y) is not strip for y, strip in enumerate(strips))
+
+
+async def test_tab_offers_a_token_that_is_on_the_screen_and_takes_it_back():
+    async with running(ScriptedEngine([sky_reply(6)]), size=(80, 24)) as (app, pilot):
+        transcript = app.screen.pane.transcript
+        await pilot.press("tab")
+        assert transcript.cursor is None
+        await pilot.press("tab")
+        await say(pilot, "why?")
+        await pilot.press("tab")
+        await pilot.pause()
+        assert transcript.cursor == last_cursor(transcript.index)
+        assert app.screen.query_one(Inspector).display
+        assert transcript.message_looked_at is None, "nobody has chosen it"
+        await pilot.press("tab")
+        await pilot.pause()
+        assert transcript.cursor is None
+        assert not app.screen.query_one(Inspector).display
+        transcript.scroll_to(y=6, animate=False)
+        await pilot.press("tab")
+        await pilot.pause()
+        assert (transcript.scroll_offset.y, transcript.cursor) == (6, TokenCursor(2, 0)), "the question is none"
+        await pilot.press("right", "tab")
+        await pilot.pause()
+        assert transcript.message_looked_at is not None, "it has been chosen, and stays"

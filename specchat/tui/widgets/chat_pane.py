@@ -24,7 +24,7 @@ WELCOME = (
     "A small draft model proposes tokens, the target checks them all in one pass, and every token that is kept "
     "follows the target's own distribution. Each is shown in the colour of its fate."
 )
-FIRST_STEP = "Type a question. Tab walks through tokens, F1 shows all keys."
+FIRST_STEP = "Type a question. Then Tab goes to the last token, the arrow keys walk on from there; F1 shows all keys."
 
 
 class ChatPane(Vertical):
@@ -83,8 +83,10 @@ class ChatPane(Vertical):
         return True
 
     def focus_view(self) -> None:
-        """Looks at the view that is shown."""
+        """Looks at the view that is shown; of tokens at one of them, from which the arrow keys walk on."""
         self.screen.set_focus(self.query_one("#reading") if self.is_reading else self.transcript)
+        if not self.is_reading:
+            self.transcript.offer_cursor()
 
     @property
     def is_reading(self) -> bool:

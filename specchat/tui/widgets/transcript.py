@@ -25,7 +25,7 @@ from specchat.tui.line_index import LineIndex
 from specchat.tui.messages import CursorMoved, NewLines
 from specchat.tui.reply_block import Reply
 from specchat.tui.strips import selected, strip_of
-from specchat.tui.token_cursor import WHOLE, TokenCursor, cursor_at, is_sent, last_cursor
+from specchat.tui.token_cursor import WHOLE, TokenCursor, cursor_at, first_token, is_sent, last_cursor
 
 _SLICE = 0.02  # seconds of typesetting between two looks at the keyboard
 LOOKS = (*Fate, "question", "question-mark", "dim", "figures", "info", "warning", "error", "next-step")
@@ -50,6 +50,7 @@ class Transcript(ScrollView, can_focus=True):
         self.index = LineIndex()
         self.following = True
         self.cursor: TokenCursor | None = None
+        self._is_offered = False  # the cursor stands where Tab put it: nobody has chosen that token yet
         self.show_rejected = False
         self._styles_by_look: dict[str, Style] = {}
         self.to_prompt: dict[str, Callable[[], None]] = {}  # keys that lead to the prompt; set by the screen
@@ -263,6 +264,26 @@ class Transcript(ScrollView, can_focus=True):
 
     # --- the token cursor -----------------------------------------------------------------------------------------
 
+    def offer_cursor(self) -> None:
+        """Puts the cursor on the last token, or on the first that is on the screen where the end is not.
+
+        Only where there is none. Until it is moved, no message is looked at, and it goes when the focus does.
+        """
+        if self.cursor is not None:
+            return
+        top = self.scroll_offset.y
+        shown = range(top, top + self.size.height)
+        found = last_cursor(self.index) if self.following else first_token(self.index, shown)
+        if found is not None:
+            self._move_cursor(found)
+            self._column = self._cursor_cell()
+            self._is_offered = True
+
+    def on_blur(self) -> None:
+        """Takes back what was offered."""
+        if self._is_offered:
+            self.close_cursor()
+
     def action_beside(self, step: int) -> None:
         """← and →: the token before and after."""
         if self.cursor is None:
@@ -306,8 +327,8 @@ class Transcript(ScrollView, can_focus=True):
 
     @property
     def message_looked_at(self) -> int | None:
-        """The id of the message that the cursor is in."""
-        block = self._looked_at()
+        """The id of the message that a person put the cursor in."""
+        block = None if self._is_offered else self._looked_at()
         return None if block is None else block.message_id
 
     def _block_of(self, message: int) -> int | None:
@@ -349,7 +370,7 @@ class Transcript(ScrollView, can_focus=True):
                 self.index.typeset_block(old.block)
                 lines = old.lines(self.index)
                 self.refresh_lines(lines[0], len(lines))
-        self.cursor = cursor
+        self.cursor, self._is_offered = cursor, False
         if cursor is None:
             self.post_message(CursorMoved(None, -1))
             return
