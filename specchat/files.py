@@ -1,4 +1,4 @@
-"""Files that survive a kill: written whole or not at all, and locked against other processes."""
+"""Files that survive a kill: written whole or not at all, and locked against other processes; and texts in files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from specchat.errors import UsageError
 
 if sys.platform == "win32":
     import msvcrt
@@ -78,6 +80,24 @@ def is_held(path: Path) -> bool:
         return not _try_lock(handle)
     finally:
         os.close(handle)
+
+
+def text_or_file(text: str) -> str:
+    """The text itself, or what stands in the file where it begins with ``@``.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    if not text.startswith("@"):
+        return text
+    name = text[1:]
+    try:
+        return Path(name).expanduser().read_text(encoding="utf-8")
+    except UnicodeDecodeError as problem:
+        raise UsageError(f"{name} is not UTF-8 (byte {problem.start}).", "Save it as UTF-8.") from None
+    except (OSError, RuntimeError, ValueError) as problem:  # nobody's home; a name that cannot be one
+        reason = getattr(problem, "strerror", None) or problem
+        raise UsageError(f"{name} cannot be read: {reason}.", "Correct the path.") from None
 
 
 def _try_lock(handle: int) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specchat.cli.options import text_or_file
 from specchat.cli.terminal import say
 from specchat.config import Paths, Settings, State, find_paths, load_settings, load_state
 from specchat.core.sampling_params import SamplingParams
@@ -20,7 +19,8 @@ from specchat.core.settings import (
     default_temperature,
 )
 from specchat.engine.interface import Load
-from specchat.errors import UsageError
+from specchat.errors import ConfigError, UsageError
+from specchat.files import text_or_file
 
 if TYPE_CHECKING:
     from specchat.pairs.catalog import Catalog, Model, ModelPair
@@ -81,8 +81,9 @@ class Choices:
             return text or ""
         try:
             return text_or_file(text)
-        except argparse.ArgumentTypeError as problem:
-            raise UsageError(f"{self._world.paths.settings_file}: system: {problem}.", "Correct the path.") from None
+        except UsageError as problem:
+            said = f"{self._world.paths.settings_file}: system: {problem.message}"
+            raise UsageError(said, problem.next_step) from None
 
     def drafter(self, mode: Mode) -> str:
         """Who drafts: "draft" (a model), "ngram", "auto" (each round the one that promises most) or "none"."""

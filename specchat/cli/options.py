@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from specchat import __version__
+from specchat.errors import UsageError
 
 _MODES = (
     "watch: draft every round; fast: never slower than plain decoding; exact: temperature 0, bit for bit as plain "
@@ -142,7 +143,7 @@ def _add_reply_options(command: argparse.ArgumentParser) -> None:
     reply.add_argument("--repeat-penalty", metavar="X", type=_number(0, above=True), help="1 is none (default)")
     reply.add_argument("--seed", metavar="N", type=_whole(0), help="makes a reply repeatable for a fixed γ and drafter")
     reply.add_argument("--max-tokens", metavar="N", type=_whole(1), help="the longest reply")
-    reply.add_argument("--system", metavar="TEXT|@FILE", type=text_or_file, help="the system message")
+    reply.add_argument("--system", metavar="TEXT|@FILE", type=_text_or_file, help="the system message")
 
 
 def _whole(least: int) -> Callable[[str], int]:
@@ -176,13 +177,10 @@ def _auto_or(number: Callable[[str], int]) -> Callable[[str], int | None]:
     return auto_or_number
 
 
-def text_or_file(text: str) -> str:
-    """The text itself, or what stands in the file where it begins with ``@``."""
-    if not text.startswith("@"):
-        return text
-    from pathlib import Path  # not for --help
+def _text_or_file(text: str) -> str:
+    from specchat.files import text_or_file  # not for --help
 
     try:
-        return Path(text[1:]).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise argparse.ArgumentTypeError(f"cannot read {text[1:]}: {problem}") from None
+        return text_or_file(text)
+    except UsageError as problem:
+        raise argparse.ArgumentTypeError(problem.message) from None

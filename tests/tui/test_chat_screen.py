@@ -1,4 +1,7 @@
 import asyncio
+import shlex
+import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -279,16 +282,37 @@ async def test_ctrl_c_closes_a_dialog_and_does_not_quit():
         assert not app._exit
 
 
-async def test_an_editor_that_cannot_be_opened_is_told():
-    async with running() as (app, pilot):
-        await pilot.press(*"hi", "ctrl+g")
-        await pilot.pause()
-        assert "The editor did not open" in screen_text(app)
+async def test_an_editor_that_cannot_be_opened_is_told(monkeypatch):
+    monkeypatch.delenv("VISUAL", raising=False)
+    async with running(size=(99, 40)) as (app, pilot):
+        await pilot.press(*"hi")
+        for editor, said in (
+            (" ", "this terminal cannot be handed to an editor"),
+            ("vim '", "its command cannot be read (No closing quotation)"),
+            ("no-such-editor", "no-such-editor did not work"),
+        ):
+            monkeypatch.setenv("EDITOR", editor)
+            await pilot.press("ctrl+g")
+            await pilot.pause()
+            assert f"The editor did not open: {said}" in screen_text(app)
+            app.suspend = nullcontext
         assert app.screen.prompt.text == "hi"
 
 
 async def test_ctrl_q_quits_and_closes_the_engine():
     async with running() as (app, pilot):
+async def test_a_message_is_written_in_the_editor(monkeypatch):
+    code = r"import sys; open(sys.argv[1], 'a').write(' two\n\nthree\n')"
+    monkeypatch.setenv("VISUAL", shlex.join([sys.executable, "-c", code]))
+    async with running() as (app, pilot):
+        app.suspend = nullcontext  # there is no terminal here to hand over
+        await say(pilot, "/editor one")
+        assert app.screen.prompt.text == "one two\n\nthree"
+        await pilot.press("ctrl+g", "enter")
+        await settle(pilot)
+        assert app.chat.conversation.messages[0].content == "one two\n\nthree two\n\nthree"
+
+
         await pilot.press("ctrl+q")
         await pilot.pause()
     assert app.engine.closed
@@ -451,6 +475,17 @@ async def test_two_slashes_begin_a_message():
     async with running() as (app, pilot):
         await say(pilot, "//etc is a folder")
         assert app.chat.conversation.messages[0].content == "/etc is a folder"
+
+async def test_a_system_message_comes_from_a_file_as_on_the_command_line(tmp_path):
+    (tmp_path / "be kind.txt").write_text("be kind\n", "utf-8")
+    async with running() as (app, pilot):
+        await say(pilot, f"/system @{tmp_path}/be kind.txt")
+        assert app.chat.conversation.system == "be kind\n"
+        await say(pilot, "/system @/missing.txt")
+        assert app.chat.conversation.system == "be kind\n"
+        assert "/missing.txt cannot be read: No such file or directory." in screen_text(app)
+        assert app.screen.prompt.text == "/system @/missing.txt"
+
 
 
 async def test_a_command_explains_itself_while_it_is_typed():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from specchat.core.settings import ReplySettings
 from specchat.errors import SpecchatError, UsageError
+from specchat.files import text_or_file
 from specchat.tui.branches import Branches
 from specchat.tui.commands import changed_settings, read_command
 
@@ -54,6 +55,7 @@ class ChatCommands:
         return {
             "system": self._system,
             "regenerate": lambda number: self._regenerate(self._question(number)),
+            "editor": self._editor,
             "continue": lambda _: self._continue(),
             "edit": lambda number: self._edit(self._question(number)),
             "version": self._version,
@@ -86,10 +88,17 @@ class ChatCommands:
         self._screen.say("info", said)
 
     # --- the conversation -----------------------------------------------------------------------------------------
+        text = text_or_file(text)
 
     def regenerate(self, message_id: int | None) -> None:
         """Answers a question once more: the last one, or that of a message; what stood there stays as a branch."""
         self._try(lambda: self._regenerate(message_id))
+    def _editor(self, text: str) -> None:
+        if text:
+            self._screen.prompt.set_text(text)
+        self._screen.set_focus(self._screen.prompt)
+        self._screen.prompt.action_open_editor()
+
 
     def _regenerate(self, message_id: int | None) -> None:
         self._branches.regenerate(message_id)

@@ -119,21 +119,22 @@ class Prompt(TextArea):
 
     def action_open_editor(self) -> None:
         """Opens the message in $VISUAL or $EDITOR, and takes what comes back."""
-        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-        handle, name = tempfile.mkstemp(suffix=".md", prefix="specchat-")
-        path = Path(name)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.message)
-            with self.app.suspend():
-                subprocess.run([*command, name], check=True)  # noqa: S603 - the person's own editor
-            self.set_text(path.read_text(encoding="utf-8", errors="replace").rstrip("\n"))
+            command = _editor()
+        except ValueError as problem:
+            self.post_message(EditorFailed(f"its command cannot be read ({problem})"))
+            return
+        try:
+            with tempfile.TemporaryDirectory(prefix="specchat-") as folder:
+                path = Path(folder) / "message.md"
+                path.write_text(self.message, encoding="utf-8")
+                with self.app.suspend():
+                    subprocess.run([*command, str(path)], check=True)  # noqa: S603 - the person's own editor
+                self.set_message(path.read_text(encoding="utf-8", errors="replace").rstrip("\n"))
         except SuspendNotSupported:
             self.post_message(EditorFailed("this terminal cannot be handed to an editor"))
         except (OSError, subprocess.CalledProcessError) as problem:
             self.post_message(EditorFailed(f"{command[0]} did not work: {problem}"))
-        finally:
-            path.unlink(missing_ok=True)
 
     # Textual calls TextArea's own handlers after these, unless they prevent it.
 
@@ -159,6 +160,16 @@ class Prompt(TextArea):
         words = f"[pasted text {len(self._pasted) + 1}: {len(text):,} characters]"
         self._pasted[words] = _visible(text)
         self.insert(words)
+
+
+def _editor() -> list[str]:
+    """The words of the command in $VISUAL or $EDITOR.
+
+    Raises:
+        ValueError: a quotation does not end.
+    """
+    named = (shlex.split(os.environ.get(variable, "")) for variable in ("VISUAL", "EDITOR"))
+    return next(filter(None, named), ["vi"])
 
 
 def _visible(text: str) -> str:
