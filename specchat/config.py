@@ -78,7 +78,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     target: str | None = None
     """A GGUF file as target, in place of a pair's."""
     draft: str | None = None
-    """"none", "ngram", a model of the catalogue, or a GGUF file."""
+    """"none", "ngram", "auto", a model of the catalogue, or a GGUF file."""
     mode: Mode | None = None
     gamma: Literal["auto"] | Annotated[int, msgspec.Meta(ge=0, le=64)] | None = None
     rule: Rule | None = None
@@ -97,6 +97,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     system: str | None = None
     """The system prompt, or ``@FILE``."""
     theme: str | None = None
+    """"dark", "light", or any theme of Textual's (`specchat.tui.theme.known_themes`)."""
     offline: bool = False
 
 

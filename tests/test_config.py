@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from specchat.cli.choices import World, theme_of
 from specchat.config import (
     Measurement,
+    Paths,
     Settings,
     State,
     find_paths,
@@ -18,6 +22,7 @@ from specchat.config import (
     update_state,
 )
 from specchat.errors import ConfigError
+from specchat.pairs.catalog import Catalog
 
 
 class TestPaths:
@@ -106,6 +111,32 @@ class TestSettings:
         assert str(file) in refused.value.message
         assert named in refused.value.message
         assert hint in refused.value.next_step
+
+
+def test_the_readme_s_sample_has_every_key(tmp_path: Path):
+    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    sample = readme.partition("```toml\n")[2].partition("```")[0]
+    file = tmp_path / "settings.toml"
+    file.write_text(sample, "utf-8")
+    assert load_settings(file) != Settings()
+    every = re.sub(r"^# (?=\w+ = )", "", sample, flags=re.MULTILINE)
+    file.write_text(every, "utf-8")
+    load_settings(file)
+    assert list(tomllib.loads(every)) == list(Settings.__struct_fields__)
+
+
+def test_a_theme_is_known_or_the_known_ones_are_named():
+    def theme(name: str | None) -> str:
+        folder = Path("/nowhere")
+        paths = Paths(folder, folder, folder, folder, folder)
+        return theme_of(World(paths, Settings(theme=name), State(), Catalog({}, {})))
+
+    assert [theme(name) for name in (None, "light", "nord")] == ["specchat-dark", "specchat-light", "nord"]
+    with pytest.raises(ConfigError) as refused:
+        theme("sunset")
+    assert refused.value.message == '/nowhere/settings.toml: there is no theme "sunset".'
+    assert "light" in refused.value.next_step
+    assert "nord" in refused.value.next_step
 
 
 def measured(pair: str = "p", device: str = "cpu", **values: float) -> Measurement:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from specchat.cli import main
 from specchat.cli.remembering import RememberingEngine, keys_of
 from specchat.config import Lesson, State, load_state, update_state
 from specchat.engine.interface import Calibration, Learned, Load, Loaded, ModelDescription, Stop
 from specchat.pairs.catalog import DEFAULT_PAIR, load_catalog
+from specchat.tui.app import SpecchatApp
 
 MODEL = ModelDescription("m", "/m.gguf", "a", "q", 1, 1, 1, 0, 1, 1, 1, "CPU")
 LOADED = Loaded(MODEL, None, 4096, 16, True, "build 1")
@@ -122,3 +124,16 @@ def test_pairs_have_the_catalogue_s_name_or_one_of_their_files() -> None:
     assert key(Load(f"/models/{pair.target.file}", f"/models/{pair.draft.file}")) == DEFAULT_PAIR
     assert key(Load(f"/models/{pair.target.file}")) == Path(pair.target.file).stem
     assert key(Load("/x/big.gguf", "/y/small.gguf")) == "big+small"
+
+
+def test_the_chat_tells_at_its_end_what_was_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("config", "data", "cache", "state"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / name))
+    (tmp_path / "state").touch()  # a file, where there should be a folder
+    monkeypatch.setattr("specchat.cli.chat.is_terminal", lambda stream: True)
+    monkeypatch.setattr("specchat.cli.chat.ProcessEngine", lambda: Scripted(Learned("s", {})))
+    monkeypatch.setattr(SpecchatApp, "run", lambda app: app.engine.drain())
+    assert main([]) == 0
+    assert "what was learned is not kept." in capfd.readouterr().err.splitlines()[-1]

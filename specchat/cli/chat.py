@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from specchat.chat.conversation import Conversation
-from specchat.cli.choices import Choices, World, look_around
+from specchat.cli.choices import Choices, World, look_around, theme_of
 from specchat.cli.remembering import RememberingEngine, StateMemory, keys_of
 from specchat.cli.terminal import is_terminal, say
 from specchat.config import update_state
@@ -33,22 +33,23 @@ def chat(options: argparse.Namespace) -> int:
     settings = choices.reply_settings("watch")
     pair = None if getattr(options, "pair", None) == "" else choices.pair()
     shelf = RememberingShelf(world, choices, pair)
+    theme = theme_of(world)
 
     from specchat.tui.app import SpecchatApp
-    from specchat.tui.theme import DARK
 
+    engine = RememberingEngine(ProcessEngine(), world.paths.state_file, keys_of(world.catalog))
     app = SpecchatApp(
-        lambda: RememberingEngine(ProcessEngine(), world.paths.state_file, keys_of(world.catalog)),
+        lambda: engine,
         shelf,
         None if pair is None else pair.key,
         settings=settings,
         load=choices.load(settings.mode),
         conversation=Conversation(choices.system),
         records=world.paths.records,
-        theme=world.settings.theme or DARK.name,
+        theme=theme,
     )
     app.run()
-    for problem in shelf.problems:
+    for problem in filter(None, (*shelf.problems, engine.problem)):
         say(problem)
     return app.return_code or 0
 

@@ -54,6 +54,24 @@ def look_around() -> World:
     return World(paths, load_settings(paths.settings_file), state, load_catalog(paths.models_file))
 
 
+def theme_of(world: World) -> str:
+    """The screen's theme, as Textual calls it: the one that the settings file names, or the dark one.
+
+    Raises:
+        ConfigError: there is no theme of that name.
+    """
+    from specchat.tui.theme import DARK, known_themes  # slow to import, and wanted by screens only
+
+    name = world.settings.theme
+    if name is None:
+        return DARK.name
+    known = known_themes()
+    if name not in known:
+        said = f'{world.paths.settings_file}: there is no theme "{name}".'
+        raise ConfigError(said, f"Known themes: {', '.join(known)}.")
+    return known[name]
+
+
 class Choices:
     """The answers, by option: what was given on the command line, or else what the settings file says."""
 

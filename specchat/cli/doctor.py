@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from specchat import __version__
-from specchat.cli.choices import World, look_around
+from specchat.cli.choices import World, look_around, theme_of
 from specchat.cli.devices import ask_devices
 from specchat.cli.terminal import say, write_text
 from specchat.core.safe_text import safe_text
@@ -35,6 +35,7 @@ def doctor(options: argparse.Namespace) -> int:
         say(devices.next_step)
     try:
         world = look_around()
+        theme_of(world)  # only the screen would find its name to be wrong
     except SpecchatError as error:
         say(error.message)
         say(error.next_step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from specchat.core.fate_style import DARK_BACKGROUND, DARK_TEXT, FATE_STYLES, LIGHT_BACKGROUND, LIGHT_TEXT
 
@@ -62,3 +62,9 @@ def missing_variables(theme: Theme) -> dict[str, str]:
     """What specchat's CSS needs and another theme does not define."""
     lines = {"line": "#454545", "quiet": "#9A9A9A"} if theme.dark else {"line": "#C4C8CC", "quiet": "#5F666D"}
     return lines | fate_variables(theme.dark)
+
+
+def known_themes() -> dict[str, str]:
+    """The names of themes that a person can write, each with Textual's own name for it."""
+    own = {"dark": DARK.name, "light": LIGHT.name}
+    return own | {name: name for name in (DARK.name, LIGHT.name, *BUILTIN_THEMES)}
