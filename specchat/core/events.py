@@ -1,7 +1,7 @@
 """The vocabulary that holds specchat together.
 
-The decoder yields these records; the screen draws them; the record file stores them; ``--json`` prints them;
-replay reads them back; the statistics fold them. All are frozen, hold plain values only, and `to_json` and
+The decoder yields these records; the screen draws them; the record file stores them and gives them back; ``--json``
+prints them; the statistics fold them. All are frozen, hold plain values only, and `to_json` and
 `from_json` are the one encoding that the pipe, the record and ``--json`` share.
 
 Times are seconds. ``at`` counts from the beginning of the reply. Probabilities are those after temperature,

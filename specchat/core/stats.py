@@ -1,6 +1,6 @@
 """Figures of a reply or of a chat, folded from its events. Definitions: product.md, "The maths".
 
-The fold sees events only, so it gives the same figures while a reply streams and when its record is replayed.
+The fold sees events only, so it gives the same figures while a reply streams and when its record is read.
 """
 
 from __future__ import annotations

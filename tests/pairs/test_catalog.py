@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,14 @@ from specchat.pairs.catalog import (
     DEFAULT_PAIR,
     Catalog,
     Model,
+    Pair,
+    WheelSource,
     built_in_file,
     load_catalog,
     model_from_file,
     pair_from_files,
 )
+from specchat.pairs.network import Network
 from tests.gguf_writer import write_tiny_model
 
 
@@ -64,6 +68,12 @@ class TestBuiltIn:
     def test_the_file_is_found_in_the_checkout_or_the_package(self):
         assert built_in_file().name == "models.toml"
         assert built_in_file().is_file()
+
+    def test_its_head_explains_every_key(self):
+        head = built_in_file().read_text("utf-8").partition("\n\n")[0]
+        for kind in (Model, Pair, WheelSource, Network):
+            unexplained = [key for key in kind.__struct_fields__ if not re.search(rf"\b{key}\b", head)]
+            assert unexplained in ([], ["key"]), "key is the table's own name"
 
     def test_a_pair_that_is_its_own_draft_has_one_model(self):
         pair = load_catalog().pair("smollm2-135m")
