@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from specchat.chat.conversation import Conversation, Message
-from specchat.core.events import Event, Finished, Round
+from specchat.core.events import Event, Fate, Finished, Round
 from specchat.core.settings import ReplySettings
 from specchat.core.stats import RoundTotals
 
 RULE_NAMES = {"token": "token rule", "block": "block rule", "match": "match rule"}
 DRAFTER_NAMES = {"draft": "draft model", "ngram": "n-gram draft"}
+PROPOSED = {"ngram": "copied", "draft": "by the model"}
+"""What is said of tokens that these drafters proposed, where several of them are at hand."""
 ENDINGS = {
     "stop": "ended at a stop string",
     "length": "cut at the length limit",
@@ -41,6 +44,11 @@ def speedup_text(speedup: float) -> str:
     return f"{speedup:.2f}×"
 
 
+def first_token_text(seconds: float) -> str:
+    """The time to the first token: the target's prefill, which is the same with and without a draft."""
+    return f"first token {seconds:.1f} s" if seconds >= 0.1 else f"first token {seconds:.2f} s"
+
+
 def figures_line(conversation: Conversation, message: Message) -> str:
     """The figures of a reply of a chat in one line, those of the parts that it continues included.
 
@@ -62,7 +70,8 @@ def reply_figures(events: Sequence[Event], settings: ReplySettings | None = None
         settings: what it was written with.
         pair: the name of the pair that wrote it.
     """
-    totals = RoundTotals(event for event in events if isinstance(event, Round))
+    rounds = [event for event in events if isinstance(event, Round)]
+    totals = RoundTotals(rounds)
     finished = _whole([event for event in events if isinstance(event, Finished)], totals)
     if finished is None:
         return []
@@ -72,6 +81,8 @@ def reply_figures(events: Sequence[Event], settings: ReplySettings | None = None
         parts.append(f"{finished.tokens_per_second:.1f} tok/s")
     if finished.speedup is not None and finished.plain_tokens_per_second is not None:
         parts.append(f"{speedup_text(finished.speedup)} of plain {finished.plain_tokens_per_second:.1f}")
+    if finished.prefill_seconds > 0:
+        parts.append(first_token_text(finished.prefill_seconds))
     if finished.acceptance_rate is not None:
         parts.append(f"α {finished.acceptance_rate:.2f}")
     if not totals.drafting_rounds:
@@ -80,9 +91,20 @@ def reply_figures(events: Sequence[Event], settings: ReplySettings | None = None
         parts.append(f"{finished.tokens_per_round:.2f} tokens a round")
         if settings is not None:
             parts.append(f"γ {draft_length_text(settings, totals)}")
-            parts.append(DRAFTER_NAMES.get(settings.drafter, settings.drafter))
+            parts.append(_drafter_text(settings.drafter, rounds))
             parts.append(RULE_NAMES[settings.rule])
     return [*parts, pair] if pair else parts
+
+
+def _drafter_text(drafter: str, rounds: Sequence[Round]) -> str:
+    """Who drafted; where that was settled round by round, how many kept tokens each had proposed."""
+    if drafter != "auto":
+        return DRAFTER_NAMES.get(drafter, drafter)
+    drafted = [token for played in rounds for token in played.drafted]
+    kept = Counter(token.drafter for token in drafted if token.fate is Fate.ACCEPTED)
+    proposed = {token.drafter for token in drafted}
+    names = [name for name in dict.fromkeys((*PROPOSED, *sorted(proposed))) if name in proposed]
+    return "draft auto: " + ", ".join(f"{kept[name]} {PROPOSED.get(name, name)}" for name in names)
 
 
 def _whole(parts: Sequence[Finished], totals: RoundTotals) -> Finished | None:
@@ -98,6 +120,7 @@ def _whole(parts: Sequence[Finished], totals: RoundTotals) -> Finished | None:
         tokens=tokens,
         rounds=rounds,
         seconds=seconds,
+        prefill_seconds=parts[0].prefill_seconds,  # what came before the first token of all
         acceptance_rate=totals.acceptance_rate,
         tokens_per_round=tokens / rounds if rounds else None,
         tokens_per_second=speed,

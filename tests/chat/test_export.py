@@ -2,6 +2,7 @@
 
 import html.parser
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -144,6 +145,7 @@ def test_the_figures_of_a_reply():
         "5 tokens",
         "41.3 tok/s",
         "1.38× of plain 29.9",
+        "first token 0.2 s",
         "α 0.75",
         "2.50 tokens a round",
         "γ 3",
@@ -154,6 +156,9 @@ def test_the_figures_of_a_reply():
     assert reply_figures(plain_reply("a", reason="length"))[0] == "cut at the length limit"
     assert "decoded plainly" in reply_figures(plain_reply("a"))
     assert "γ auto (3)" in reply_figures(speculative_reply(), ReplySettings(num_draft_tokens=None))
+    so = [replace(drafted(" so", fate), drafter="ngram") for fate in (Fate.ACCEPTED, Fate.REJECTED)]
+    both = reply_figures([round_of(drafts=so), *speculative_reply()], ReplySettings(drafter="auto"))
+    assert "draft auto: 1 copied, 2 by the model" in both, "tokens that were kept, by who proposed them"
     assert reply_figures([]) == []
 
 
@@ -162,11 +167,12 @@ def test_the_figures_of_a_continued_reply_are_those_of_all_its_parts():
     conversation.add_user("why?")
     first = plain_reply("a", "b", reason="length")
     conversation.add_reply(conversation.begin_reply(), first)
-    second = plain_reply(" c")
+    second = [*plain_reply(" c")[:-1], replace(finished(tokens=2, rounds=2), prefill_seconds=9.0)]
     conversation.add_reply(conversation.begin_reply(continue_last=True), second)
     tokens, seconds = 2 + 2, 2 * 1.5
     assert figures_line(conversation, conversation.head).startswith(f"{tokens} tokens · {tokens / seconds:.1f} tok/s")
     assert f"{tokens / seconds / 29.9:.2f}× of plain 29.9" in figures_line(conversation, conversation.head)
+    assert "first token 0.2 s" in figures_line(conversation, conversation.head)
 
 
 def test_a_part_that_the_engines_end_cut_is_left_out_of_the_figures():
@@ -185,8 +191,8 @@ def test_markdown():
     assert export(chat("why?\nplease", system="Be brief."), HEADER) == (
         "# why? please\n\nbig ⟵ small · 2026-11-30T05:20:11+00:00 · b1\n\n**System**\n\n> Be brief.\n\n"
         "---\n\n> why?\n> please\n\nThe waves go on.\n\n"
-        "*5 tokens · 41.3 tok/s · 1.38× of plain 29.9 · α 0.75 · 2.50 tokens a round · γ 3 · draft model · "
-        "token rule · big ⟵ small*\n"
+        "*5 tokens · 41.3 tok/s · 1.38× of plain 29.9 · first token 0.2 s · α 0.75 · "
+        "2.50 tokens a round · γ 3 · draft model · token rule · big ⟵ small*\n"
     )
 
 
