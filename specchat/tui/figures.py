@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specchat.chat.figures import speedup_text, usual_length
 from specchat.core.stats import ReplyStats
 from specchat.core.theory import RoundCosts, break_even_acceptance
+from specchat.engine.interface import Device, Loaded, ModelDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +49,27 @@ def seconds_text(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def memory_text(loaded: Loaded, devices: Sequence[Device]) -> str:
+    """What the loaded models take, contexts included, beside all the memory of their device, where that is known."""
+    models = [model for model in (loaded.target, loaded.draft) if model is not None]
+    taken = sum(model.memory_bytes for model in models)
+    if len({model.path for model in models}) < len(models):  # the target drafts for itself: its weights count once
+        taken -= models[1].file_bytes
+    there = _memory_of(models, devices)
+    return f"memory {taken / 1e9:.1f} {f'/ {there / 1e9:.1f} ' if there else ''}GB"
+
+
+def _memory_of(models: Sequence[ModelDescription], devices: Sequence[Device]) -> int:
+    """All memory of where these models lie; 0 where that is not known, or they are spread over CPU and GPU."""
+    places = {model.device if model.gpu_layers else "CPU" for model in models}
+    if len(places) > 1 or any(0 < model.gpu_layers <= model.n_layers for model in models):
+        return 0
+    place = places.pop()
+    if place == "CPU":
+        return next((device.total for device in devices if device.kind == "cpu"), 0)
+    gpus = [device for device in devices if device.kind != "cpu"]
+    if place == ", ".join(gpu.description for gpu in gpus):  # as a model that lies on all of them says it
+        return sum(gpu.total for gpu in gpus)
+    return next((gpu.total for gpu in gpus if gpu.description == place), 0)

@@ -15,6 +15,8 @@ from specchat.chat.packed import packed
 from specchat.core.events import Event, Finished, Prefill, Round
 from specchat.core.settings import ReplySettings
 from specchat.engine.interface import (
+    DeviceList,
+    Devices,
     Engine,
     Failed,
     Inspect,
@@ -71,6 +73,7 @@ class LiveChat:
         pair: the name of the pair, as replies keep it.
         experience: what the pair has taught, as far as it was told since it was loaded.
         reading: how far the prompt of the present reply has been read; the target's `Prefill` once it was.
+        devices: what the engine said last of the machine's devices.
     """
 
     def __init__(self, engine: Engine, kept: RecordedConversation, settings: ReplySettings) -> None:
@@ -80,6 +83,7 @@ class LiveChat:
         self.pair = ""
         self.phase = Phase.EMPTY
         self.loaded: Loaded | None = None
+        self.devices: DeviceList | None = None
         self.load_fractions: dict[str, float] = {}
         self.waiting: list[str] = []
         self.context_used = 0
@@ -118,6 +122,22 @@ class LiveChat:
     def is_exact(self) -> bool:
         """Whether what is loaded is set up for *exact* mode."""
         return self._load is not None and self._load.exact
+
+    def ask_for_devices(self) -> None:
+        """Asks the engine which devices there are, and how much of them is free now."""
+        self.engine.send(Devices())
+
+    def will_load(self, command: Load) -> None:
+        """A pair will be loaded in a moment: messages wait for it from now on."""
+        self._load = command
+        self.load_fractions = {}
+        self.phase = Phase.LOADING
+
+    def will_not_load(self) -> None:
+        """That was called off; what was loaded before is not taken up again."""
+        self.loaded = None
+        self.context_used = 0
+        self.phase = Phase.EMPTY
 
     def load(self, command: Load) -> None:
         """Loads a pair in place of what is loaded."""
@@ -249,6 +269,9 @@ class LiveChat:
                     self._occurrences.append(Progressed())
                 case Learned():
                     self._learn(message)
+                case DeviceList():
+                    self.devices = message
+                    self._occurrences.append(Progressed())
                 case PromptSize() if not self.is_replying:
                     self.context_used = message.tokens
                     self._occurrences.append(Progressed())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from specchat.engine.interface import Load
-from specchat.errors import SpecchatError, UsageError
-from specchat.tui.live_chat import LiveChat
+from specchat.errors import MemoryShortError, SpecchatError, UsageError
+from specchat.tui.live_chat import LiveChat, Phase
+from specchat.tui.memory_check import MemoryCheck
 from specchat.tui.pair_measuring import PairMeasuring
 from specchat.tui.pair_shelf import Fetch, PairFiles, PairShelf
 
@@ -38,6 +40,7 @@ class PairOpening:
         self._options = options
         self._told = False
         self._own_drafter: str | None = None  # what drafted before a pair without a draft model asked for n-gram
+        self._check: MemoryCheck | None = None  # of what is about to be loaded
 
     @property
     def is_fetching(self) -> bool:
@@ -45,13 +48,22 @@ class PairOpening:
         return self.fetch is not None and not self.fetch.is_over
 
     @property
+    def is_checking(self) -> bool:
+        """Whether it is being found out if the pair fits; then it is loaded."""
+        return self._check is not None
+
+    @property
     def loaded_key(self) -> str | None:
         """The pair that is loaded, or being loaded."""
         there = self._chat.loaded is not None or self._chat.is_busy
         return self.files.key if self.files is not None and there else None
 
-    def open(self, key: str) -> None:
+    def open(self, key: str, *, is_warned: bool = False) -> None:
         """Fetches what is missing of a pair, and loads it.
+
+        Args:
+            key: the pair.
+            is_warned: the person knows already whether it fits the memory.
 
         Raises:
             SpecchatError: there is no such pair, or one of its files cannot be used.
@@ -63,7 +75,7 @@ class PairOpening:
         self.fetch = None
         files = self.shelf.files(key)
         if files is not None:
-            self._load(files)
+            self._load(files, is_warned=is_warned)
         else:
             self._told = False
             self.fetch = Fetch(self.shelf, key)
@@ -79,8 +91,8 @@ class PairOpening:
             return
         if self.fetch is not None:
             self.open(self.fetch.key)
-        else:
-            self._chat.load_again()
+        elif self.files is not None:
+            self._begin(self.files)
 
     def hand_over(self) -> str | None:
         """Leaves a fetch that is going on to the pair picker: the pair's key."""
@@ -91,7 +103,11 @@ class PairOpening:
         return self.fetch.key
 
     def cancel(self) -> bool:
-        """Stops a fetch; False where none is going on."""
+        """Stops a fetch, or what comes before loading; False where neither is going on."""
+        if self._check is not None:
+            self._check = None
+            self._chat.will_not_load()
+            return True
         if not self.is_fetching or self.fetch is None:
             return False
         self.fetch.cancel()
@@ -113,13 +129,40 @@ class PairOpening:
         told, self._told = self._told, True
         return None if told else fetch.error
 
-    def _load(self, files: PairFiles) -> None:
+    def look_at_memory(self) -> MemoryShortError | None:
+        """Begins to load as soon as it is known whether the pair fits; where it does not, says so a frame before."""
+        check, phase = self._check, self._chat.phase
+        if check is None:
+            return None
+        if phase is Phase.READY:  # what was being loaded before is there now
+            self._chat.will_load(check.load)
+        if phase is not Phase.EMPTY:  # else something has failed, and no answer may come
+            if not check.look():
+                return None
+            if (warning := check.take_warning()) is not None:
+                return warning
+        self._check = None
+        self._chat.load(check.load)
+        return None
+
+    def _load(self, files: PairFiles, *, is_warned: bool = False) -> None:
         self.files = files
         self.measuring.displaced = False
         self.shelf.chosen(files)
         self._set_drafter(files.drafter)
+        self._begin(files, is_warned=is_warned)
+
+    def _begin(self, files: PairFiles, *, is_warned: bool = False) -> None:
         exact = self._chat.settings.mode == "exact"
-        self._chat.load(replace(self._options, target=files.target, draft=files.draft, exact=exact))
+        load = replace(self._options, target=files.target, draft=files.draft, exact=exact)
+        if not all(Path(path).exists() for path in (files.target, files.draft) if path is not None):
+            self._chat.load(load)  # which says what is wrong
+        elif is_warned:
+            self._chat.ask_for_devices()
+            self._chat.load(load)
+        else:
+            self._check = MemoryCheck(self._chat, load)
+            self._chat.will_load(load)
 
     def _set_drafter(self, drafter: str) -> None:
         """A pair that drafts from the text so far turns that on; the next one with a draft model turns it off again."""

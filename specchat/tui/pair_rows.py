@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from specchat.pairs.collection import Collection
 from specchat.pairs.combining import references
+from specchat.pairs.file_fit import emptied, once_unloaded
 from specchat.pairs.memory import Fit, Machine
 from specchat.pairs.rows import SORT_KEYS, PairRow, SortKey, matching_rows, recommend, sorted_rows
 from specchat.tui.pair_looking import Discovered, Examined, Looking, News, Tried, Trouble
@@ -141,33 +140,9 @@ class PairRows:
         return any(state.model in models for state in self._rows[one].states)
 
     def _once_unloaded(self, machine: Machine) -> Machine:
-        """The machine with what the loaded pair holds free again. Weights in RAM are counted as free already.
-
-        Called by the thread that looks.
-        """
+        """The machine with what the loaded pair holds free again. Called by the thread that looks."""
         if self.loaded is None or self.loaded not in self.collection.keys:
             return machine
-        if self._held is None:  # as if nothing else were there: then it lies as it was loaded
-            self._held = self.collection.examine(self.collection.row(self.loaded), _emptied).fit
         if self._held is None:
-            return machine
-        held = {use.name: use.needed for use in self._held.devices if use.name != "RAM"}
-        parts = (part for part in self._held.parts if part.where == "RAM" and not part.what.endswith("weights"))
-        ram = sum(part.size for part in parts)
-        return _with_free(machine, (ram if each.kind == "cpu" else held.get(each.name, 0) for each in machine.devices))
-
-
-def _emptied(machine: Machine) -> Machine:
-    return _with_free(machine, (_total(each) - each.free for each in machine.devices))
-
-
-def _with_free(machine: Machine, more: Iterable[int]) -> Machine:
-    devices: list[Any] = [
-        replace(each, free=min(each.free + size, _total(each)))  # type: ignore[type-var]
-        for each, size in zip(machine.devices, more, strict=True)
-    ]
-    return replace(machine, devices=devices)
-
-
-def _total(device: Any) -> int:
-    return int(getattr(device, "total", 0) or device.free)
+            self._held = self.collection.examine(self.collection.row(self.loaded), emptied).fit
+        return machine if self._held is None else once_unloaded(machine, self._held)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from specchat.core.events import (
     Candidate,
@@ -27,6 +28,9 @@ from specchat.core.settings import DEFAULT_RULE
 from specchat.core.stats import ReplyStats
 from specchat.engine.interface import (
     Command,
+    Device,
+    DeviceList,
+    Devices,
     Failed,
     Load,
     Loaded,
@@ -124,6 +128,7 @@ def described(name: str) -> ModelDescription:
 
 
 LOADED = Loaded(described("target"), described("draft"), 8192, 16, True, "b1")
+MACHINE = DeviceList((Device("CPU", "a processor", "cpu", 8 * 10**9, 8 * 10**9),), "b1", "")
 
 
 class ScriptedEngine:
@@ -132,6 +137,7 @@ class ScriptedEngine:
     Attributes:
         replies: events of the next replies, one list for each.
         commands: everything that was sent.
+        devices: what it says of the machine.
         slow: hands over one message at each `drain`, and the next `Loaded` only after `finish_loading`.
     """
 
@@ -141,6 +147,7 @@ class ScriptedEngine:
         self.replies = deque(replies)
         self.commands: list[Command] = []
         self.closed = False
+        self.devices = MACHINE
         self._slow_load = slow_load
         self._step = step
         self._messages: deque[Message] = deque()
@@ -157,6 +164,8 @@ class ScriptedEngine:
                 self._running = command.reply
                 events = self.replies.popleft() if self.replies else reply_events([round_of("ok|p")])
                 self._messages += [ReplyEvent(command.reply, event) for event in events]
+            case Devices():
+                self._messages.append(replace(self.devices))
             case Stop():
                 self._stop()
 

@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
 from specchat.core.stats import ReplyStats
 from specchat.core.theory import expected_tokens
-from specchat.tui.figures import break_even, gain_sentence, seconds_text
-from tests.tui.scripted_engine import reply_events, round_of
+from specchat.engine.interface import Device
+from specchat.tui.figures import break_even, gain_sentence, memory_text, seconds_text
+from specchat.tui.widgets.now_panel import one_line
+from tests.tui.scripted_engine import LOADED, described, reply_events, round_of
 from tests.tui.stories import sky_rounds
 
 
@@ -36,3 +40,28 @@ def test_gains_and_costs_are_said_in_words():
 
 def test_durations():
     assert [seconds_text(n) for n in (54, 170, 7500)] == ["54 s", "3 min", "2 h 5 min"]
+
+
+def test_the_line_of_narrow_terminals_is_of_the_whole_reply():
+    stats = folded(reply_events([*[round_of("a|a b|b")] * 60, *[round_of("a|x b|r")] * 60]))
+    assert stats.window.acceptance_rate == 0
+    assert one_line(stats).plain.endswith("α 0.50  1.50 a round")
+
+
+def test_the_models_memory_stands_beside_their_devices():
+    cpu = Device("CPU", "a processor", "cpu", 1, 16 * 10**9)
+    gpus = [Device(f"CUDA{n}", "a card", "gpu", 1, 8 * 10**9) for n in range(2)]
+    assert memory_text(LOADED, ()) == "memory 2.0 GB"
+    assert memory_text(LOADED, (cpu, *gpus)) == "memory 2.0 / 16.0 GB"
+    assert memory_text(replace(LOADED, draft=None), (cpu,)) == "memory 1.0 / 16.0 GB"
+
+    def on_gpu(device, layers=25):
+        model = replace(described("target"), gpu_layers=layers, device=device)
+        return replace(LOADED, target=model, draft=replace(model, path="draft.gguf"))
+
+    assert memory_text(on_gpu("a card, a card"), (cpu, *gpus)) == "memory 2.0 / 16.0 GB"
+    assert memory_text(on_gpu("a card"), (cpu, *gpus)) == "memory 2.0 / 8.0 GB"
+    assert memory_text(on_gpu("a card", layers=20), (cpu, *gpus)) == "memory 2.0 GB", "some of it is in RAM"
+    itself = on_gpu("a card")
+    itself = replace(itself, draft=replace(itself.target, memory_bytes=12 * 10**8))
+    assert memory_text(itself, ()) == "memory 1.2 GB", "its weights count once"

@@ -20,7 +20,7 @@ from specchat.errors import SpecchatError
 from specchat.tui.clipboard import copy_with_program
 from specchat.tui.commands import Command, is_command
 from specchat.tui.live_chat import LiveChat
-from specchat.tui.messages import CursorMoved, EditorFailed, RoundClicked, Sent
+from specchat.tui.messages import CursorMoved, EditorFailed, NewLines, RoundClicked, Sent
 from specchat.tui.occurrences import Wrote
 from specchat.tui.pair_opening import PairOpening
 from specchat.tui.pair_shelf import PairShelf
@@ -108,9 +108,9 @@ class ChatScreen(Screen[None]):
         else:
             self.open_pair(self._first_pair)
 
-    def open_pair(self, key: str) -> None:
-        """Fetches what is missing of a pair, and loads it."""
-        self._try(lambda: self.opening.open(key))
+    def open_pair(self, key: str, *, is_warned: bool = False) -> None:
+        """Fetches what is missing of a pair, and loads it; ``is_warned``: whether it fits is known to the person."""
+        self._try(lambda: self.opening.open(key, is_warned=is_warned))
 
     def action_load_again(self) -> None:
         """Loads the pair again, or goes on fetching it."""
@@ -131,6 +131,8 @@ class ChatScreen(Screen[None]):
         self.fold.take(happened)
         if (problem := self.opening.look()) is not None:
             self.say("error", problem.message, problem.next_step)
+        if (warning := self.opening.look_at_memory()) is not None:
+            self.say("warning", warning.message, warning.next_step)
         self._frame += 1
         if self._frame % _FRAMES_A_FIGURE == 0 or any(not isinstance(each, Wrote) for each in happened):
             self.show_figures()
@@ -165,6 +167,11 @@ class ChatScreen(Screen[None]):
     @on(EditorFailed)
     def _editor_failed(self, event: EditorFailed) -> None:
         self.say("error", f"The editor did not open: {event.reason}.", "Set EDITOR to the editor that you use.")
+
+    @on(NewLines)
+    def _new_lines(self, event: NewLines) -> None:
+        self.dashboard.new_lines = event.count
+        self.dashboard.show_state(self.fold.stats, self.fold.why, self.prompt.text)
 
     @on(TextArea.Changed, "#prompt")
     def _prompt_changed(self) -> None:

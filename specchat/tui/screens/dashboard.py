@@ -7,6 +7,7 @@ from textual.screen import Screen
 from specchat.chat.figures import draft_length_text
 from specchat.core.stats import ReplyStats
 from specchat.tui.commands import commands_like
+from specchat.tui.figures import memory_text
 from specchat.tui.live_chat import LiveChat
 from specchat.tui.pair_opening import PairOpening
 from specchat.tui.speedup_curve import speedup_curve
@@ -17,9 +18,15 @@ from specchat.tui.widgets.status import QuietStatic, StateLine, StatusLine
 
 
 class Dashboard:
-    """The status line, the figures, the rounds and the state of a screen."""
+    """The status line, the figures, the rounds and the state of a screen.
+
+    Attributes:
+        new_lines: how many lines have come below what is on the screen.
+    """
 
     def __init__(self, screen: Screen[None], chat: LiveChat, opening: PairOpening) -> None:
+        self.new_lines = 0
+        self._screen = screen
         self._status = screen.query_one(StatusLine)
         self._now = screen.query_one(NowPanel)
         self._folded = screen.query_one("#folded", QuietStatic)
@@ -41,7 +48,9 @@ class Dashboard:
             items.insert(2, ("draft", settings.drafter))
         context = (self._chat.context_used, loaded.n_ctx) if loaded is not None else None
         self._status.show(self._opening.name or "no pair", items, context)
-        self._now.show(stats, speedup_curve(stats, self._chat.experience))
+        found = self._chat.devices
+        memory = "" if loaded is None else memory_text(loaded, () if found is None else found.devices)
+        self._now.show(stats, speedup_curve(stats, self._chat.experience), memory)
         self._folded.show_content(one_line(stats))
         self._rounds.show(stats.recent)
         self.show_state(stats, why, typed)
@@ -50,8 +59,10 @@ class Dashboard:
         """Shows what is going on, or what the command does that is being typed."""
         found = commands_like(typed)
         if len(found) == 1:
-            self._state.show(f"/{found[0].name} {found[0].takes}".strip(), found[0].summary)
+            state = f"/{found[0].name} {found[0].takes}".strip(), found[0].summary, ""
         elif found:
-            self._state.show("commands", "  ".join(f"/{command.name}" for command in found))
+            state = "commands", "  ".join(f"/{command.name}" for command in found), ""
         else:
-            self._state.show(*state_of(self._chat, stats, why, self._opening.fetch))
+            state = state_of(self._chat, stats, why, self._opening.fetch)
+        has_frame = not {"-tiny", "-low"} & self._screen.classes  # which says it as well
+        self._state.show(*state, "" if has_frame or not self.new_lines else f"↓ {self.new_lines} new, End")

@@ -18,17 +18,23 @@ from specchat.tui.reply_block import Reply
 _Part = tuple[str, str]
 _BAR = 16
 _CANDIDATES = 6
+_PROPOSERS = {"draft": "q model ", "ngram": "q copied"}
+"""What q is of, where not all that was drafted is the draft model's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """What there is to say about a token: its round, its position in it (1, 2, …), and its draft if it had one."""
+    """What there is to say about a token: its round, its position in it (1, 2, …), and its draft if it had one.
+
+    ``has_other_drafts``: a draft model is not all that drafted for its reply.
+    """
 
     round: Round
     position: int
     token: CommittedToken | DraftedToken
     drafted: DraftedToken | None
     detail: PositionDetail | None
+    has_other_drafts: bool
 
     @classmethod
     def of(cls, reply: Reply, index: int) -> Inspected:
@@ -38,7 +44,8 @@ class Inspected:
         number = place.place
         drafted = played.drafted[number] if place.rejected or token.fate is Fate.ACCEPTED else None
         detail = played.details[number] if played.details is not None and number < len(played.details) else None
-        return cls(played, number + 1, token, drafted, detail)
+        other = any(each.drafter != "draft" for one in reply.rounds for each in one.drafted)
+        return cls(played, number + 1, token, drafted, detail, other)
 
 
 class Inspector(Static):
@@ -89,7 +96,8 @@ def _bars(seen: Inspected) -> Iterator[list[_Part]]:
     if seen.drafted is None:
         yield [("q draft    not drafted: the target's own token", "$quiet")]
     else:
-        yield [*_bar_line("q draft ", seen.drafted.q, "$fate-accepted"), *_outcome(seen)]
+        label = _PROPOSERS.get(seen.drafted.drafter, "q draft ") if seen.has_other_drafts else "q draft "
+        yield [*_bar_line(label, seen.drafted.q, "$fate-accepted"), *_outcome(seen)]
 
 
 def _bar_line(label: str, probability: float, style: str) -> list[_Part]:

@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Digits
 
-from specchat.chat.figures import usual_length
+from specchat.chat.figures import first_token_text, usual_length
 from specchat.core.events import Fate, Round
 from specchat.core.stats import ReplyStats, RoundTotals
 from specchat.tui.charts import bar, columns, dot_level, grouped, stacked
@@ -38,7 +38,7 @@ class _Speedup(Digits):
 
 
 class NowPanel(Vertical):
-    """The figures of the reply that is being written, or of the last one."""
+    """The figures of the reply that is being written, or of the last one; below a line those of its last rounds."""
 
     BORDER_TITLE = "now"
     _num_lines = 0
@@ -48,15 +48,18 @@ class NowPanel(Vertical):
         yield _Speedup("", id="speedup")
         yield QuietStatic(id="figures")
 
-    def show(self, stats: ReplyStats, curve: SpeedupCurve | None = None) -> None:
-        """Shows what is known by now."""
+    def show(self, stats: ReplyStats, curve: SpeedupCurve | None = None, memory: str = "") -> None:
+        """Shows what is known by now; ``memory`` is what the models take, in words."""
         speedup, digits = stats.speedup, self.query_one(Digits)
         digits.display = speedup is not None
         if speedup is not None and digits.value != f"{speedup:.2f}x":
             digits.update(f"{speedup:.2f}x")
         width = max(12, self.query_one("#figures").size.width or 28)
         room = self.scrollable_content_region.height - (_DIGITS if digits.display else 0)
-        parts = _lines(stats, curve, width, room) if stats.total.rounds else _EMPTY
+        if stats.total.rounds:
+            parts = _lines(stats, curve, memory, width, room)
+        else:
+            parts = [*_EMPTY, [("", "")], [(memory, "$quiet")]] if memory else list(_EMPTY)
         lines = [Content.assemble(*line) for line in parts]
         self.query_one("#figures", QuietStatic).show_content(
             Content("\n").join(lines), layout=len(lines) != self._num_lines
@@ -65,14 +68,14 @@ class NowPanel(Vertical):
 
 
 def one_line(stats: ReplyStats) -> Content:
-    """The panel in one line, for narrow terminals."""
+    """The panel in one line, for narrow terminals: figures of the whole reply."""
     parts: list[_Part] = []
     if stats.speedup is not None:
         parts.append((f"{stats.speedup:.2f}×", "bold"))
     if stats.tokens_per_second is not None:
         parts.append((f"{stats.tokens_per_second:.1f} tok/s", ""))
     parts.append((_plain_text(stats), "$quiet"))
-    if (rate := stats.window.acceptance_rate) is not None:
+    if (rate := stats.total.acceptance_rate) is not None:
         parts.append((f"α {rate:.2f}", ""))
     if stats.total.tokens_per_round is not None:
         parts.append((f"{stats.total.tokens_per_round:.2f} a round", ""))
@@ -83,20 +86,30 @@ def _plain_text(stats: ReplyStats) -> str:
     return "plain speed not known yet" if stats.plain is None else f"plain {stats.plain.tokens_per_second:.1f}"
 
 
-def _lines(stats: ReplyStats, curve: SpeedupCurve | None, width: int, room: int) -> list[Sequence[_Part]]:
+def _lines(stats: ReplyStats, curve: SpeedupCurve | None, memory: str, width: int, room: int) -> list[Sequence[_Part]]:
     """All of it; where that is more than the ``room`` lines there are, α by position becomes shorter."""
-    lines = list(_all_lines(stats, curve, width, short=False))
-    return lines if len(lines) <= room else list(_all_lines(stats, curve, width, short=True))
+    whole = list(_reply_lines(stats, memory, width))
+    lines = [*whole, *_window_lines(stats, curve, width, short=False)]
+    return lines if len(lines) <= room else [*whole, *_window_lines(stats, curve, width, short=True)]
 
 
-def _all_lines(stats: ReplyStats, curve: SpeedupCurve | None, width: int, short: bool) -> Iterator[Sequence[_Part]]:
+def _reply_lines(stats: ReplyStats, memory: str, width: int) -> Iterator[Sequence[_Part]]:
+    """What holds for the whole reply."""
     speed = stats.tokens_per_second
-    yield [(f"{speed:.1f}" if speed is not None else "–", "bold"), (" tok/s", "$quiet")]
+    first = f"  {first_token_text(stats.prefill_seconds)}" if stats.prefill_seconds > 0 else ""
+    yield [(f"{speed:.1f}" if speed is not None else "–", "bold"), (f" tok/s{first}", "$quiet")]
     yield from _plain_lines(stats, width)
+    if memory:
+        yield [(memory, "$quiet")]
+    yield [("", "")]
+
+
+def _window_lines(stats: ReplyStats, curve: SpeedupCurve | None, width: int, short: bool) -> Iterator[Sequence[_Part]]:
+    """What is reckoned from the last rounds only, below a line that says how many they are."""
     window = stats.window
-    yield [("", "")]
+    said = "last round " if window.rounds == 1 else f"last {window.rounds} rounds "
+    yield [(said + "─" * (width - len(said)), "$quiet")]
     yield from _acceptance_lines(stats, window, width)
-    yield [("", "")]
     yield from _round_lines(window)
     if curve is not None:
         yield [("", "")]
@@ -127,12 +140,9 @@ def _acceptance_lines(stats: ReplyStats, window: RoundTotals, width: int) -> Ite
         line.append(("   break-even ", "$quiet"))
         line.append(("none" if even.acceptance is None else f"{even.acceptance:.2f}", ""))
     yield line
-    rounds = stats.recent
-    chart = columns(grouped([_judged(played) for played in rounds], width - 2), _CHART_HEIGHT)
+    chart = columns(grouped([_judged(played) for played in stats.recent], width - 2), _CHART_HEIGHT)
     for axis, row in zip(("1┤", " │", "0┘"), chart, strict=True):
         yield [(axis, "$quiet"), (row, "$fate-accepted")]
-    count = "last round" if len(rounds) == 1 else f"last {len(rounds)} rounds"
-    yield [(f"  {count}", "$quiet")]
 
 
 def _judged(played: Round) -> tuple[int, int]:

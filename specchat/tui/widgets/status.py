@@ -70,7 +70,8 @@ class Legend(QuietStatic):
 class StateLine(QuietStatic):
     """One sentence on what is going on, always visible."""
 
-    def show(self, state: str, sentence: str, style: str = "") -> None:
-        """Shows a state in a word or two and what there is to say about it."""
+    def show(self, state: str, sentence: str, style: str = "", news: str = "") -> None:
+        """Shows a state in a word or two and what there is to say about it, after ``news`` if there are any."""
         head = (f"{state}: " if sentence else state, f"bold {style}".strip())
-        self.show_content(Content.assemble(head, safe_text(sentence, keep_newlines=False)))
+        first = (f"{news}   " if news else "", "$warning")
+        self.show_content(Content.assemble(first, head, safe_text(sentence, keep_newlines=False)))
