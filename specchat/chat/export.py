@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from specchat.chat.conversation import Conversation, Message, title_of
@@ -13,6 +14,11 @@ from specchat.chat.record_lines import Header
 
 ExportForm: TypeAlias = Literal["markdown", "html", "svg"]
 SUFFIXES: dict[ExportForm, str] = {"markdown": ".md", "html": ".html", "svg": ".svg"}
+
+
+def form_of(path: Path) -> ExportForm:
+    """The form that a file's name asks for; Markdown where it asks for none."""
+    return next((form for form, suffix in SUFFIXES.items() if path.suffix.lower() == suffix), "markdown")
 
 
 def export(conversation: Conversation, header: Header | None = None, form: ExportForm = "markdown") -> str:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specchat.chat.export import form_of
 from specchat.chat.export import SUFFIXES
 from specchat.chat.export import export as to_text
 from specchat.chat.record_reader import read_record
@@ -15,9 +16,6 @@ from specchat.config import find_paths
 from specchat.core.safe_text import safe_text
 from specchat.errors import SpecchatError
 
-if TYPE_CHECKING:
-    from specchat.chat.export import ExportForm
-
 
 def export(options: argparse.Namespace) -> int:
     """Writes the chat to a file, or to standard output. Returns the exit status."""
@@ -25,7 +23,7 @@ def export(options: argparse.Namespace) -> int:
     for notice in record.notices:
         say(notice)
     output = Path(options.output).expanduser() if hasattr(options, "output") else None
-    form = getattr(options, "format", None) or _form_of(output)
+    form = getattr(options, "format", None) or ("markdown" if output is None else form_of(output))
     text = to_text(record.conversation, record.header, form)
     if output is None:
         write_text(safe_text(text) if is_terminal(sys.stdout) else text)
@@ -37,15 +35,3 @@ def export(options: argparse.Namespace) -> int:
             f"{output} cannot be written: {problem.strerror or problem}.", "Choose another place with --output."
         ) from None
     return 0
-
-
-def _record_path(name: str) -> Path:
-    """The file as it was named, or a record of that name in the folder of records."""
-    path = Path(name).expanduser()
-    own = find_paths().records / path.name
-    return own if not path.exists() and path.name == name and own.exists() else path
-
-
-def _form_of(output: Path | None) -> ExportForm:
-    forms: dict[str, ExportForm] = {suffix: form for form, suffix in SUFFIXES.items()}
-    return forms.get(output.suffix.lower(), "markdown") if output is not None else "markdown"

@@ -18,7 +18,7 @@ from specchat.errors import RecordError
 from specchat.tui.pair_shelf import PairFiles as OpenedPair
 
 if TYPE_CHECKING:
-    from specchat.chat.record import PairFiles, RecordWriter
+    from specchat.chat.record import Header, PairFiles, RecordWriter
 
 
 def as_recorded(files: OpenedPair) -> PairFiles:
@@ -51,6 +51,7 @@ class RecordedConversation:
         self.problems: list[RecordError] = []
         self._folder = folder
         self._writer = writer
+        self._header: Header | None = None  # of the record, once it is known
         self._failing = False
         self._due: list[Callable[[RecordWriter], None]] = []
         self._settings = ReplySettings()
@@ -116,6 +117,11 @@ class RecordedConversation:
         """The record that is being written."""
         return None if self._writer is None else self._writer.path
 
+    @property
+    def header(self) -> Header:
+        """What stands at the head of the chat's record, or would stand there."""
+        return self._header or self._new_header()
+
     def open(self, path: Path) -> tuple[str, ...]:
         """Goes on with the chat of a record; returns what there is to say about it.
 
@@ -127,7 +133,7 @@ class RecordedConversation:
         record = read_record(path)
         writer = RecordWriter.resume(path)
         self.close()
-        self.conversation, self._writer = record.conversation, writer
+        self.conversation, self._writer, self._header = record.conversation, writer, record.header
         self._due = []  # what replies are written with now is said before the next one, not where a chat is looked at
         if self._settings != record.settings:
             self._due.append(lambda writer: writer.settings(self._settings))
@@ -168,7 +174,7 @@ class RecordedConversation:
 
     def close(self) -> None:
         """Writes what is left."""
-        self._due = []
+        self._due, self._header = [], None
         if self._writer is not None:
             self._write(lambda writer: writer.close())
             self._writer = None
@@ -193,9 +199,15 @@ class RecordedConversation:
             self._failing = True
 
     def _new_writer(self, folder: Path) -> RecordWriter:
-        from specchat.chat.record import Header, RecordWriter, record_path
+        from specchat.chat.record import RecordWriter, record_path
 
-        header = Header(
+        self._header = self._new_header()
+        return RecordWriter(record_path(folder), self._header)
+
+    def _new_header(self) -> Header:
+        from specchat.chat.record import Header
+
+        return Header(
             pair=self._pair,
             settings=self._settings,
             seed=self._settings.seed,
@@ -204,4 +216,3 @@ class RecordedConversation:
             build=self._build,
             specchat=__version__,
         )
-        return RecordWriter(record_path(folder), header)

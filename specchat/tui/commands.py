@@ -33,6 +33,7 @@ COMMANDS: dict[str, Command] = {
         Command("top-k", "K", "keep the K most likely tokens; 0 keeps all"),
         Command("top-p", "P", "keep the most likely tokens that together have this share"),
         Command("min-p", "P", "drop tokens below this share of the most likely one"),
+        Command("repeat-penalty", "X", "above 1 what was said lately becomes less likely; 1 is off"),
         Command("seed", "N|none", "makes a reply repeatable for a fixed γ and drafter"),
         Command("max-tokens", "N|none", "the longest reply"),
         Command("system", "TEXT|@FILE", "the system message; without text it is removed"),
@@ -44,7 +45,11 @@ COMMANDS: dict[str, Command] = {
         Command("delete", "", "delete the last question and its answers"),
         Command("new", "", "begin a new chat"),
         Command("open", "", "go on with an earlier chat"),
-        Command("copy", "", "copy the last reply"),
+        Command("copy", "[N]", "copy the message that is looked at, or the last reply; with N the Nth reply"),
+        Command("export", "[FILE]", "write this chat to a file: .md, .html or .svg"),
+        Command("rejected", "", "show or hide rejected tokens"),
+        Command("reading", "", "show the chat as formatted text, or as tokens again"),
+        Command("rounds", "", "show or hide the rounds"),
         Command("pair", "NAME", "chat with another pair; without a name: choose from a list"),
         Command("load", "", "load the pair again"),
         Command("help", "", "all keys and commands"),
@@ -100,6 +105,7 @@ def changed_settings(command: Command, argument: str, settings: ReplySettings) -
         "top-k": lambda: _sampling(settings, top_k=_number(command, argument, int, 0, 2**31)),
         "top-p": lambda: _sampling(settings, top_p=_number(command, argument, float, 0, 1)),
         "min-p": lambda: _sampling(settings, min_p=_number(command, argument, float, 0, 1)),
+        "repeat-penalty": lambda: _sampling(settings, repeat_penalty=_number(command, argument, float, 0, 100)),
     }
     reader = readers.get(command.name)
     try:

@@ -29,9 +29,11 @@ def test_a_chat_can_be_read_back_from_its_record(tmp_path):
     kept.set_system("be brief")
     kept.set_settings(ReplySettings(rule="block"))
     kept.regenerate(None)
+    header = kept.header
     kept.close()
     (path,) = tmp_path.glob("*.jsonl")
     record = read_record(path)
+    assert record.header == header
     assert record.header.pair.target.file == "a.gguf"
     assert record.header.pair.target.sha256 == "ab" * 32
     assert record.header.build == "b1"

@@ -50,8 +50,10 @@ async def test_the_figures_show_the_speedup_first_and_where_it_comes_from():
         await say(pilot, "why?")
         text = screen_text(app)
         assert app.screen.query_one("#speedup").value == "1.32x"
-        for figure in ("39.5 tok/s", "plain 29.9", "8 plain steps", "α 0.89", "break-even 0.70", "last 14 rounds"):
-            assert figure in text
+        for figure in ("39.5 tok/s  first token 0.3 s", "plain 29.9", "8 plain steps", "memory 2.0 GB"):
+            assert text.index(figure) < text.index("last 14 rounds ──"), "these are of the whole reply"
+        for figure in ("α 0.89", "break-even 0.70", "time of a round"):
+            assert text.rindex(figure) > text.index("last 14 rounds ──"), "and these of the last rounds"
         assert "watch: drafting gains 1.32× here" in text
         assert "tokens a round 3.93" in text
 
@@ -299,8 +301,6 @@ async def test_an_editor_that_cannot_be_opened_is_told(monkeypatch):
         assert app.screen.prompt.text == "hi"
 
 
-async def test_ctrl_q_quits_and_closes_the_engine():
-    async with running() as (app, pilot):
 async def test_a_message_is_written_in_the_editor(monkeypatch):
     code = r"import sys; open(sys.argv[1], 'a').write(' two\n\nthree\n')"
     monkeypatch.setenv("VISUAL", shlex.join([sys.executable, "-c", code]))
@@ -313,6 +313,8 @@ async def test_a_message_is_written_in_the_editor(monkeypatch):
         assert app.chat.conversation.messages[0].content == "one two\n\nthree two\n\nthree"
 
 
+async def test_ctrl_q_quits_and_closes_the_engine():
+    async with running() as (app, pilot):
         await pilot.press("ctrl+q")
         await pilot.pause()
     assert app.engine.closed
@@ -444,11 +446,22 @@ async def test_v_reads_the_reply_as_formatted_text_and_back():
         assert app.screen.prompt.has_focus
 
 
-async def test_y_copies_the_last_answer():
-    async with running(ScriptedEngine([sky_reply()])) as (app, pilot):
+async def test_y_copies_what_is_looked_at_and_the_command_any_reply():
+    async with running(ScriptedEngine([sky_reply(), reply_events([round_of("second|p")])])) as (app, pilot):
         await say(pilot, "why?")
-        await pilot.press("tab", "y")
-        assert app.clipboard == app.chat.conversation.messages[-1].content
+        await say(pilot, "and then?")
+        first = app.chat.conversation.messages[1].content
+        copied = []
+        for keys in ("tab", "p", "p", "right"):
+            await pilot.press(keys, "y")
+            copied.append(app.clipboard)
+        assert copied == ["second", "and then?", "why?", first]
+        await pilot.press("escape", "tab")
+        for command, text in (("/copy", "second"), ("/copy 1", first)):
+            await say(pilot, command)
+            assert app.clipboard == text
+        await say(pilot, "/copy 3")
+        assert "There is no reply 3." in screen_text(app)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -463,6 +476,17 @@ async def test_settings_are_changed_by_commands_and_shown_on_the_status_line():
         assert not app.chat.conversation.messages
 
 
+async def test_a_system_message_comes_from_a_file_as_on_the_command_line(tmp_path):
+    (tmp_path / "be kind.txt").write_text("be kind\n", "utf-8")
+    async with running() as (app, pilot):
+        await say(pilot, f"/system @{tmp_path}/be kind.txt")
+        assert app.chat.conversation.system == "be kind\n"
+        await say(pilot, "/system @/missing.txt")
+        assert app.chat.conversation.system == "be kind\n"
+        assert "/missing.txt cannot be read: No such file or directory." in screen_text(app)
+        assert app.screen.prompt.text == "/system @/missing.txt"
+
+
 async def test_an_unknown_command_stays_in_the_prompt_with_a_sentence():
     async with running() as (app, pilot):
         await say(pilot, "/gama 3")
@@ -475,17 +499,6 @@ async def test_two_slashes_begin_a_message():
     async with running() as (app, pilot):
         await say(pilot, "//etc is a folder")
         assert app.chat.conversation.messages[0].content == "/etc is a folder"
-
-async def test_a_system_message_comes_from_a_file_as_on_the_command_line(tmp_path):
-    (tmp_path / "be kind.txt").write_text("be kind\n", "utf-8")
-    async with running() as (app, pilot):
-        await say(pilot, f"/system @{tmp_path}/be kind.txt")
-        assert app.chat.conversation.system == "be kind\n"
-        await say(pilot, "/system @/missing.txt")
-        assert app.chat.conversation.system == "be kind\n"
-        assert "/missing.txt cannot be read: No such file or directory." in screen_text(app)
-        assert app.screen.prompt.text == "/system @/missing.txt"
-
 
 
 async def test_a_command_explains_itself_while_it_is_typed():
@@ -509,7 +522,7 @@ async def test_regenerate_continue_edit_delete_and_new():
         assert [m.content for m in app.chat.conversation.messages] == ["why?", "first and on"]
         await say(pilot, "/regenerate")
         assert "second" in screen_text(app)
-        assert "first" not in screen_text(app)
+        assert "first and on" not in screen_text(app)
         await say(pilot, "/edit")
         assert app.screen.prompt.text == "why?"
         await say(pilot, "how?")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from specchat.core.settings import ReplySettings
 from specchat.errors import SpecchatError, UsageError
@@ -13,6 +13,7 @@ from specchat.tui.branches import Branches
 from specchat.tui.commands import changed_settings, read_command
 
 if TYPE_CHECKING:
+    from specchat.chat.conversation import Message
     from specchat.tui.screens.chat import ChatScreen
 
 _EDITING = "The question is in the prompt; what followed it stays as a branch."
@@ -51,18 +52,22 @@ class ChatCommands:
             return False
         return True
 
-    def _actions(self) -> dict[str, Callable[[str], None]]:
+    def _actions(self) -> dict[str, Callable[[str], object]]:
         return {
             "system": self._system,
-            "regenerate": lambda number: self._regenerate(self._question(number)),
             "editor": self._editor,
+            "regenerate": lambda number: self._regenerate(self._question(number)),
             "continue": lambda _: self._continue(),
             "edit": lambda number: self._edit(self._question(number)),
             "version": self._version,
             "delete": lambda _: self._delete(),
             "new": lambda _: self._new(),
             "open": lambda _: self._choose_chat(),
-            "copy": lambda _: self._copy(),
+            "copy": self._copy,
+            "export": self._export,
+            "rejected": lambda _: self._screen.pane.action_toggle_rejected(),
+            "reading": lambda _: self._screen.call_later(self._screen.pane.action_toggle_reading),
+            "rounds": lambda _: self._screen.action_toggle_rounds(),
             "pair": self._pair,
             "load": lambda _: self._screen.action_load_again(),
             "help": lambda _: self._help(),
@@ -83,22 +88,22 @@ class ChatCommands:
         self._screen.forget_reason()
 
     def _system(self, text: str) -> None:
+        text = text_or_file(text)
         self._chat.kept.set_system(text)
         said = "The system message holds from the next reply on." if text else "There is no system message any longer."
         self._screen.say("info", said)
 
-    # --- the conversation -----------------------------------------------------------------------------------------
-        text = text_or_file(text)
-
-    def regenerate(self, message_id: int | None) -> None:
-        """Answers a question once more: the last one, or that of a message; what stood there stays as a branch."""
-        self._try(lambda: self._regenerate(message_id))
     def _editor(self, text: str) -> None:
         if text:
             self._screen.prompt.set_text(text)
         self._screen.set_focus(self._screen.prompt)
         self._screen.prompt.action_open_editor()
 
+    # --- the conversation -----------------------------------------------------------------------------------------
+
+    def regenerate(self, message_id: int | None) -> None:
+        """Answers a question once more: the last one, or that of a message; what stood there stays as a branch."""
+        self._try(lambda: self._regenerate(message_id))
 
     def _regenerate(self, message_id: int | None) -> None:
         self._branches.regenerate(message_id)
@@ -125,12 +130,16 @@ class ChatCommands:
 
     def _question(self, number: str) -> int | None:
         """The id of the question of that number, counted from the first; None for the last, where none is given."""
-        if not number:
-            return None
-        questions = [message.id for message in self._chat.conversation.messages if message.role == "user"]
-        if not number.isdecimal() or not 1 <= int(number) <= len(questions):
-            raise UsageError(f"There is no question {number}.", f"They are numbered from 1 to {len(questions)}.")
-        return questions[int(number) - 1]
+        return self._numbered("question", number).id if number else None
+
+    def _numbered(self, what: Literal["question", "reply"], number: str) -> Message:
+        """The question or reply of that number, counted from the first."""
+        role = "user" if what == "question" else "assistant"
+        found = [message for message in self._chat.conversation.messages if message.role == role]
+        if not number.isdecimal() or not 1 <= int(number) <= len(found):
+            hint = f"They are numbered from 1 to {len(found)}." if found else "There is none yet."
+            raise UsageError(f"There is no {what} {number}.", hint)
+        return found[int(number) - 1]
 
     def step_version(self, message_id: int | None, step: int) -> None:
         """Goes to the version before or after, of that message or of the last one that has several."""
@@ -207,11 +216,27 @@ class ChatCommands:
         self._screen.fold.begin_figures()
         self._show_branch()
 
-    def _copy(self) -> None:
-        replies = [message for message in self._chat.conversation.messages if message.role == "assistant"]
-        if not replies:
+    def _copy(self, number: str) -> None:
+        """Copies the reply of that number, or else the message that is looked at, or the last reply."""
+        pane, conversation = self._screen.pane, self._chat.conversation
+        looked_at = None if pane.is_reading else pane.transcript.message_looked_at
+        if number:
+            message: Message | None = self._numbered("reply", number)
+        elif looked_at is not None:
+            message = conversation.get(looked_at)
+            if message is None:
+                raise UsageError("This reply is being written.", "It can be copied when it is complete.")
+        else:
+            message = next((each for each in reversed(conversation.messages) if each.role == "assistant"), None)
+        if message is None:
             raise ValueError("there is no reply yet")
-        self._screen.copy(replies[-1].content)
+        self._screen.copy(message.content)
+
+    def _export(self, name: str) -> None:
+        from specchat.tui.chat_export import export_chat
+
+        path = export_chat(self._chat.kept, name)
+        self._screen.say("info", f"This chat was written to {path}.")
 
     # --- screens --------------------------------------------------------------------------------------------------
 
@@ -234,7 +259,7 @@ class ChatCommands:
         opening = self._screen.opening
         opening.is_picking = False
         if key is not None and (key != opening.loaded_key or self._chat.loaded is None):
-            self._screen.open_pair(key)
+            self._screen.open_pair(key, is_warned=True)  # the picker has shown it
 
     def _choose_chat(self) -> None:
         self._chat.must_be_idle()

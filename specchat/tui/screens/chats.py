@@ -76,4 +76,5 @@ def _line(summary: RecordSummary) -> Content:
     when = dt.datetime.fromtimestamp(summary.modified).strftime("%d %b %Y %H:%M")
     count = f"{summary.turns} question{'' if summary.turns == 1 else 's'}"
     pair = safe_text(summary.pair, keep_newlines=False)
-    return Content.assemble((summary.title, "bold"), "\n", (f"{when}   {count}   {pair}", "$quiet"))
+    file = safe_text(summary.path.name, keep_newlines=False)
+    return Content.assemble((summary.title, "bold"), "\n", (f"{when}   {count}   {file}   {pair}", "$quiet"))

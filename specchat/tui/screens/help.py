@@ -37,7 +37,7 @@ _CHAT_KEYS: tuple[tuple[str, str], ...] = (
     ("< >", "the other versions of that message ‹1/2›, with what followed them"),
     ("r", "show or hide rejected tokens"),
     ("v", "reading view: the chat as formatted text"),
-    ("y", "copy the last answer"),
+    ("y", "copy the message that is looked at, or the last answer"),
     ("f", "fast mode"),
     ("End", "go to the end, and follow it"),
     ("?", "this page"),
