@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from specchat.chat.export import form_of
-from specchat.chat.export import SUFFIXES
 from specchat.chat.export import export as to_text
+from specchat.chat.export import form_of
 from specchat.chat.record_reader import read_record
 from specchat.cli.terminal import is_terminal, say, write_text
 from specchat.config import find_paths
@@ -35,3 +33,10 @@ def export(options: argparse.Namespace) -> int:
             f"{output} cannot be written: {problem.strerror or problem}.", "Choose another place with --output."
         ) from None
     return 0
+
+
+def _record_path(name: str) -> Path:
+    """The file as it was named, or a record of that name in the folder of records."""
+    path = Path(name).expanduser()
+    own = find_paths().records / path.name
+    return own if not path.exists() and path.name == name and own.exists() else path
