@@ -45,7 +45,7 @@ COMMANDS: dict[str, Command] = {
         Command("delete", "", "delete the last question and its answers"),
         Command("new", "", "begin a new chat"),
         Command("open", "", "go on with an earlier chat"),
-        Command("copy", "[N]", "copy the message that is looked at, or the last reply; with N the Nth reply"),
+        Command("copy", "[N]", "copy the message that is looked at, or the last reply, or the Nth"),
         Command("export", "[FILE]", "write this chat to a file: .md, .html or .svg"),
         Command("rejected", "", "show or hide rejected tokens"),
         Command("reading", "", "show the chat as formatted text, or as tokens again"),
