@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,20 +22,21 @@ from specchat.errors import SpecchatError, UsageError
 from specchat.lab.bench import Bench, BenchResult
 from specchat.lab.bench_data import to_data
 from specchat.lab.bench_html import to_html
-from specchat.lab.bench_plan import QUICK, STANDARD, Plan, choose_prompts, one_of_each, parse_settings
+from specchat.lab.bench_plan import OURS, QUICK, STANDARD, Plan, Who, choose_prompts, one_of_each, parse_settings
 from specchat.lab.bench_report import report
 from specchat.lab.llama_server import LlamaServer
 from specchat.lab.machine import resident_bytes
 from specchat.lab.prompts import PROMPTS
 
 _STDOUT = Path("-")
+_NAMED = re.compile(r"(?P<name>[\w.-]{1,16})=(?P<address>.+)")
 
 
 def bench(options: argparse.Namespace) -> int:
     """Measures and reports. Returns the exit status."""
     plan = _plan(options)
     json_file, html_file = (_output(options, name) for name in ("json", "html"))
-    server = LlamaServer(options.against) if hasattr(options, "against") else None
+    servers = _servers(getattr(options, "against", []))
     world = look_around()
     choices = Choices(options, world)
     pair = choices.pair()
@@ -43,7 +46,7 @@ def bench(options: argparse.Namespace) -> int:
         load = replace(
             choices.load("watch"), target=str(paths[0]), draft=str(paths[1]) if pair.draft is not None else None
         )
-        result = _measure(load, plan, server, interrupt, quick=hasattr(options, "quick"))
+        result = _measure(load, plan, servers, interrupt, quick=hasattr(options, "quick"))
     if result is None:
         return INTERRUPTED
     _write(result, json_file, html_file)
@@ -68,6 +71,28 @@ def _plan(options: argparse.Namespace) -> Plan:
     )
 
 
+def _servers(texts: Sequence[str]) -> dict[Who, LlamaServer]:
+    """The servers to compare with, by name: as said, or ``server``, ``server2`` and so on.
+
+    Raises:
+        UsageError: a name or an address is wrong.
+        ServerError: no such server answers.
+    """
+    servers: dict[Who, LlamaServer] = {}
+    for number, text in enumerate(texts, 1):
+        named = _NAMED.fullmatch(text)
+        name, address = (named["name"], named["address"]) if named else ("server", text)
+        if not named and name in servers:
+            name = f"server{number}"
+        if name in servers or name in OURS:
+            raise UsageError(
+                f"{name!r} cannot be the name of this server: it stands for another.",
+                "Give each its own: --against mod=http://127.0.0.1:8081",
+            )
+        servers[name] = LlamaServer(address)
+    return servers
+
+
 def _output(options: argparse.Namespace, name: str) -> Path | None:
     """Where an output goes. It is tried now, not after an hour of measuring.
 
@@ -86,7 +111,7 @@ def _output(options: argparse.Namespace, name: str) -> Path | None:
 
 
 def _measure(
-    load: Load, plan: Plan, server: LlamaServer | None, interrupt: Interrupt, *, quick: bool
+    load: Load, plan: Plan, servers: dict[Who, LlamaServer], interrupt: Interrupt, *, quick: bool
 ) -> BenchResult | None:  # fmt: skip
     line = ProgressLine(sys.stderr)
     engine = ProcessEngine()
@@ -94,7 +119,7 @@ def _measure(
         return Bench(
             engine,
             plan,
-            server=server,
+            servers=servers,
             memory=lambda: resident_bytes(engine.pid),
             on_progress=line.show,
             should_stop=lambda: bool(interrupt),

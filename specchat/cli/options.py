@@ -38,8 +38,10 @@ def parser() -> argparse.ArgumentParser:
     _add_ask(commands)
     _add_pull(commands)
     _add_doctor(commands)
+    _add_replay(commands)
     _add_export(commands)
     _add_bench(commands)
+    _add_verify(commands)
     _add_draft(commands)
     return root
 
@@ -74,6 +76,11 @@ def _add_doctor(commands: Any) -> None:
     _add_offline(doctor)
 
 
+def _add_replay(commands: Any) -> None:
+    replay = _command(commands, "replay", "play a recorded chat as it happened, in slow motion, or step by step")
+    replay.add_argument("record", metavar="FILE", nargs="?", help="the record of a chat (default: the last one)")
+
+
 def _add_export(commands: Any) -> None:
     export = _command(commands, "export", "write a recorded chat as Markdown, HTML or SVG")
     export.add_argument("record", metavar="FILE", help="the chat's record")
@@ -95,11 +102,30 @@ def _add_bench(commands: Any) -> None:
     what.add_argument("--repetitions", metavar="N", type=_whole(1), help="how often (default 3; quick: 2)")
     what.add_argument("--max-tokens", metavar="N", type=_whole(1), help="the longest reply (default 128; quick: 32)")
     what.add_argument("--seed", metavar="N", type=_whole(0), help="of the first repetition (default 1)")
-    what.add_argument("--against", metavar="URL", help="a running llama.cpp server, measured in turn with ours")
+    what.add_argument(
+        "--against", metavar="[NAME=]URL", action="append",
+        help="a running llama.cpp server, measured in turn with ours; may be given several times",
+    )  # fmt: skip
     output = bench.add_argument_group("output")
     output.add_argument("--json", metavar="FILE|-", help="all figures and replies; -: to standard output, no table")
     output.add_argument("--html", metavar="FILE", help="a page with plots; it needs no network")
     _add_model_options(bench)
+
+
+def _add_verify(commands: Any) -> None:
+    verify = _command(commands, "verify", "check that speculation is lossless, with a pair or on a toy")
+    what = verify.add_argument_group("what to check")
+    what.add_argument("--toy", action="store_true", help="no model: the decoding loop on a pair whose law is known")
+    what.add_argument(
+        "--samples", metavar="N", type=_whole(1),
+        help="short replies after each of six texts, under each rule (default 60: about two minutes for a small pair)",
+    )  # fmt: skip
+    what.add_argument("--tokens", metavar="N", type=_whole(2), help="of each reply at temperature 0 (48; toy: 6000)")
+    _add_rule(what)
+    what.add_argument("--seed", metavar="N", type=_whole(0), help="of the replies (default 1)")
+    verify.add_argument("--json", action="store_true", help="print all figures as one JSON object")
+    _add_model_options(verify)
+    _add_sampling(verify.add_argument_group("sampling"))
 
 
 def _add_draft(commands: Any) -> None:
@@ -135,15 +161,23 @@ def _add_reply_options(command: argparse.ArgumentParser) -> None:
     reply = command.add_argument_group("replies")
     reply.add_argument("--mode", choices=("watch", "fast", "exact"), help=_MODES)
     reply.add_argument("--gamma", metavar="auto|N", type=_auto_or(_whole(0)), help="tokens to draft a round")
-    reply.add_argument("--rule", choices=("block", "token", "match"), help="how drafted tokens are verified")
-    reply.add_argument("--temp", metavar="T", type=_number(0), help="temperature; 0 is greedy (default 0.7)")
-    reply.add_argument("--top-k", metavar="K", type=_whole(0), help="keep the K most likely; 0: all (default 40)")
-    reply.add_argument("--top-p", metavar="P", type=_number(0, 1), help="keep this share of the mass (default 0.95)")
-    reply.add_argument("--min-p", metavar="P", type=_number(0, 1), help="drop below P times the largest (default 0.05)")
-    reply.add_argument("--repeat-penalty", metavar="X", type=_number(0, above=True), help="1 is none (default)")
+    _add_rule(reply)
+    _add_sampling(reply)
     reply.add_argument("--seed", metavar="N", type=_whole(0), help="makes a reply repeatable for a fixed γ and drafter")
     reply.add_argument("--max-tokens", metavar="N", type=_whole(1), help="the longest reply")
     reply.add_argument("--system", metavar="TEXT|@FILE", type=_text_or_file, help="the system message")
+
+
+def _add_rule(group: Any) -> None:
+    group.add_argument("--rule", choices=("block", "token", "match"), help="how drafted tokens are verified")
+
+
+def _add_sampling(group: Any) -> None:
+    group.add_argument("--temp", metavar="T", type=_number(0), help="temperature; 0 is greedy (default 0.7)")
+    group.add_argument("--top-k", metavar="K", type=_whole(0), help="keep the K most likely; 0: all (default 40)")
+    group.add_argument("--top-p", metavar="P", type=_number(0, 1), help="keep this share of the mass (default 0.95)")
+    group.add_argument("--min-p", metavar="P", type=_number(0, 1), help="drop below P times the largest (default 0.05)")
+    group.add_argument("--repeat-penalty", metavar="X", type=_number(0, above=True), help="1 is none (default)")
 
 
 def _whole(least: int) -> Callable[[str], int]:

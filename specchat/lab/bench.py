@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -30,7 +30,7 @@ from specchat.engine.interface import (
     Stop,
 )
 from specchat.errors import SpecchatError, UsageError, from_dict
-from specchat.lab.bench_plan import Plan, Setting, Trial, Who
+from specchat.lab.bench_plan import OURS, Plan, Setting, Trial, Who
 from specchat.lab.bench_samples import ReplyFold, Sample, TrialResult
 from specchat.lab.llama_server import LlamaServer
 from specchat.lab.machine import Machine, find_machine
@@ -59,8 +59,8 @@ class BenchResult:
         machine: where.
         loaded: the pair.
         calibration: the cost of passes and of the draft's steps.
+        servers: the other servers, by name.
         trials: the trials that were finished, in order.
-        server: what the other server says of itself.
         notices: sentences that a person should see.
         stopped: whether a person ended it.
         problem: the error that ended it.
@@ -71,8 +71,8 @@ class BenchResult:
     machine: Machine
     loaded: Loaded
     calibration: Calibration
+    servers: Mapping[Who, LlamaServer] = field(default_factory=dict)
     trials: list[TrialResult] = field(default_factory=list)
-    server: LlamaServer | None = None
     notices: list[str] = field(default_factory=list)
     stopped: bool = False
     problem: SpecchatError | None = None
@@ -85,7 +85,7 @@ class Bench:
     Args:
         engine: writes the replies.
         plan: what to measure.
-        server: another server that writes the same replies, for comparison.
+        servers: other servers that write the same replies, for comparison, by name.
         memory: gives the engine's resident memory, in bytes.
         on_progress: told how far it is.
         should_stop: asked ten times a second.
@@ -96,14 +96,14 @@ class Bench:
         engine: Engine,
         plan: Plan,
         *,
-        server: LlamaServer | None = None,
+        servers: Mapping[Who, LlamaServer] | None = None,
         memory: Callable[[], int | None] = lambda: None,
         on_progress: OnProgress = lambda *_: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._engine = engine
         self._plan = plan
-        self._server = server
+        self._servers = servers or {}
         self._memory = memory
         self._on_progress = on_progress
         self._should_stop = should_stop
@@ -150,9 +150,9 @@ class Bench:
         calibration = self._ask(Calibrate(quick=quick), Calibration)
         for drafter in ("none", *dict.fromkeys(setting.drafter for setting in plan.settings)):
             self._write(Setting(drafter=drafter), _WARM_UP, _WARM_UP_TOKENS, seed=plan.seed)
-        if self._server is not None:
-            self._other(Setting(), _WARM_UP, _WARM_UP_TOKENS, seed=plan.seed)
-        return BenchResult(plan, machine, loaded, calibration, server=self._server)
+        for server in self._servers.values():
+            self._other(server, Setting(), _WARM_UP, _WARM_UP_TOKENS, seed=plan.seed)
+        return BenchResult(plan, machine, loaded, calibration, self._servers)
 
     def _possible(self, loaded: Loaded) -> Plan:
         """The plan without what this pair cannot do."""
@@ -171,7 +171,7 @@ class Bench:
         return replace(plan, settings=fitting)
 
     def _measure(self, result: BenchResult) -> None:
-        trials = list(result.plan.trials(with_server=self._server is not None))
+        trials = list(result.plan.trials(tuple(self._servers)))
         began = time.monotonic()
         for done, trial in enumerate(trials):
             left = (time.monotonic() - began) / done * (len(trials) - done) if done else None
@@ -186,9 +186,11 @@ class Bench:
         seed = plan.seed + trial.repetition
         samples: dict[Who, Sample] = {}
         for who in trial.order:
-            write = self._other if who == "server" else self._write
             setting = trial.setting if who == "ours" else trial.setting.plain
-            samples[who] = write(setting, trial.prompt, plan.max_tokens, seed=seed)
+            if who in OURS:
+                samples[who] = self._write(setting, trial.prompt, plan.max_tokens, seed=seed)
+            else:
+                samples[who] = self._other(self._servers[who], setting, trial.prompt, plan.max_tokens, seed=seed)
         return TrialResult(trial, samples)
 
     def _write(self, setting: Setting, prompt: BenchPrompt, max_tokens: int, *, seed: int) -> Sample:
@@ -208,11 +210,12 @@ class Bench:
             self._receive()  # raises what the error was: that follows
         return fold.sample(self._memory())
 
-    def _other(self, setting: Setting, prompt: BenchPrompt, max_tokens: int, *, seed: int) -> Sample:
-        """One reply of the other server."""
-        assert self._server is not None
+    def _other(
+        self, server: LlamaServer, setting: Setting, prompt: BenchPrompt, max_tokens: int, *, seed: int
+    ) -> Sample:
+        """One reply of another server."""
         sampling = setting.reply_settings(max_tokens, seed).sampling
-        sample = self._server.reply(prompt.text, sampling, max_tokens, seed, self._should_stop)
+        sample = server.reply(prompt.text, sampling, max_tokens, seed, self._should_stop)
         if sample is None:
             raise Stopped
         return sample

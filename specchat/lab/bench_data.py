@@ -10,14 +10,13 @@ from specchat.lab.bench import BenchResult
 from specchat.lab.bench_figures import Row, costs_of, rows_of
 from specchat.lab.bench_samples import Sample, TrialResult
 
-FORMAT = 1
+FORMAT = 2
 """Raised when what is written changes its meaning."""
 
 
 def to_data(result: BenchResult, measured_at: str) -> dict[str, Any]:
     """Everything that was measured. Times are seconds; ratios have the 95% interval of `specchat.lab.paired`."""
     costs = costs_of(result.calibration)
-    server = result.server
     return {
         "format": FORMAT,
         "specchat": __version__,
@@ -28,7 +27,9 @@ def to_data(result: BenchResult, measured_at: str) -> dict[str, Any]:
         "target": asdict(result.loaded.target),
         "draft": None if result.loaded.draft is None else asdict(result.loaded.draft),
         "n_ctx": result.loaded.n_ctx,
-        "server": None if server is None else {"address": server.address, **asdict(server.facts)},
+        "servers": {
+            name: {"address": server.address, **asdict(server.facts)} for name, server in result.servers.items()
+        },
         "notices": result.notices,
         "memory_bytes": result.memory_bytes,
         "costs": {
@@ -55,6 +56,7 @@ def _row(row: Row) -> dict[str, Any]:
         "who": row.who,
         "setting": asdict(row.setting),
         **asdict(row.overall),
+        "fastest_servers": row.fastest_servers,
         "categories": {name: asdict(figures) for name, figures in row.by_category.items()},
     }
 

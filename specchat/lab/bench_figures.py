@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from specchat.core.theory import RoundCosts, share_of_ceiling
 from specchat.engine.interface import Calibration
 from specchat.lab.bench import BenchResult
-from specchat.lab.bench_plan import Setting, Who
+from specchat.lab.bench_plan import OURS, Setting, Who
 from specchat.lab.bench_samples import RoundsByDrafter, Sample, TrialResult
 from specchat.lab.paired import Ratio, geometric_mean_of_medians, paired_ratio
 
@@ -34,7 +34,8 @@ class Figures:
         replies: how many replies stand behind it.
         tokens_per_second: over prompts the geometric mean of each one's median.
         speedup: against plain decoding, pair by pair.
-        against: against the other server, pair by pair.
+        against: against the other server, pair by pair; of several against the one that was the fastest with the
+            prompts of the same category.
         acceptance_rate, acceptance_by_position, tokens_per_round: over all rounds together.
         predicted_speedup: from these rounds and the measured costs of passes and draft steps.
         share_of_ceiling: measured ÷ predicted speedup.
@@ -63,13 +64,18 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the report: a setting, plain decoding or the other server, at one temperature."""
+    """One line of the report: a setting, plain decoding or another server, at one temperature.
+
+    Attributes:
+        fastest_servers: by category the server that `Figures.against` is against.
+    """
 
     who: Who
     setting: Setting
     label: str
     overall: Figures
     by_category: dict[str, Figures]
+    fastest_servers: dict[str, Who]
 
 
 def costs_of(calibration: Calibration) -> RoundCosts | None:
@@ -83,15 +89,14 @@ def costs_of(calibration: Calibration) -> RoundCosts | None:
 
 
 def rows_of(result: BenchResult) -> list[Row]:
-    """The report's lines: by temperature plain decoding, the other server, then the settings in their order."""
+    """The report's lines: by temperature plain decoding, the other servers, then the settings in their order."""
     costs = costs_of(result.calibration)
     done = result.trials
     rows = []
     for plain in dict.fromkeys(setting.plain for setting in result.plan.settings):
         near = [each for each in done if each.trial.setting.plain == plain]
         rows.append(_row("plain", plain, plain.label, near, costs))
-        if result.server is not None:
-            rows.append(_row("server", plain, f"server T{plain.temperature:g}", near, costs))
+        rows += [_row(name, plain, f"{name} T{plain.temperature:g}", near, costs) for name in result.servers]
         for setting in result.plan.settings:
             if setting.plain == plain and not setting.is_plain:
                 own = [each for each in near if each.trial.setting == setting]
@@ -100,35 +105,48 @@ def rows_of(result: BenchResult) -> list[Row]:
 
 
 def _row(who: Who, setting: Setting, label: str, trials: Sequence[TrialResult], costs: RoundCosts | None) -> Row:
-    categories = dict.fromkeys(each.trial.prompt.category for each in trials)
+    by_category: dict[str, list[TrialResult]] = defaultdict(list)
+    for each in trials:
+        by_category[each.trial.prompt.category].append(each)
+    fastest = {name: found for name, done in by_category.items() if (found := _fastest_server(done)) is not None}
     return Row(
         who,
         setting,
         label,
-        figures(trials, who, costs),
-        {
-            name: figures([each for each in trials if each.trial.prompt.category == name], who, costs)
-            for name in categories
-        },
+        figures(trials, who, costs, fastest),
+        {name: figures(done, who, costs, fastest) for name, done in by_category.items()},
+        fastest,
     )
 
 
-def figures(trials: Sequence[TrialResult], who: Who, costs: RoundCosts | None) -> Figures:
-    """The figures of what ``who`` wrote in these trials."""
+def _fastest_server(trials: Sequence[TrialResult]) -> Who | None:
+    """The other server with the most tokens a second in these trials. None without one.
+
+    It is chosen by the figures that it is then compared by, chance included: that flatters it, never us.
+    """
+    servers = dict.fromkeys(who for each in trials for who in each.samples if who not in OURS)
+    return max(servers, key=lambda who: _average_speed(trials, who) or 0.0, default=None)
+
+
+def figures(
+    trials: Sequence[TrialResult], who: Who, costs: RoundCosts | None, fastest_servers: Mapping[str, Who]
+) -> Figures:
+    """The figures of what ``who`` wrote in these trials; ``fastest_servers``: by category."""
     samples = [each.samples[who] for each in trials if who in each.samples]
     rounds = RoundsByDrafter()
     for sample in samples:
         rounds.include(sample.rounds)
     totals = rounds.all
-    speedup = None if who == "plain" else _ratio(trials, who, "plain")
+    speedup = None if who == "plain" else _ratio(trials, who, lambda _: "plain")
+    against = _ratio(trials, who, fastest_servers.get) if who in OURS else None
     predicted = None
     if costs is not None and who == "ours" and totals.drafting_rounds:
         predicted = rounds.predicted_speedup(costs)
     return Figures(
         replies=len(samples),
-        tokens_per_second=geometric_mean_of_medians(_by_prompt(trials, lambda each: _speed(each.samples.get(who)))),
+        tokens_per_second=_average_speed(trials, who),
         speedup=speedup,
-        against=None if who == "server" else _ratio(trials, who, "server"),
+        against=against,
         acceptance_rate=totals.acceptance_rate,
         acceptance_by_position=totals.acceptance_by_position,
         tokens_per_round=totals.tokens_per_round,
@@ -146,6 +164,10 @@ def _speed(sample: Sample | None) -> float | None:
     return None if sample is None else sample.tokens_per_second
 
 
+def _average_speed(trials: Sequence[TrialResult], who: Who) -> float | None:
+    return geometric_mean_of_medians(_by_prompt(trials, lambda each: _speed(each.samples.get(who))))
+
+
 def _by_prompt(trials: Sequence[TrialResult], value: Callable[[TrialResult], float | None]) -> list[list[float]]:
     groups: dict[str, list[float]] = defaultdict(list)
     for each in trials:
@@ -154,9 +176,12 @@ def _by_prompt(trials: Sequence[TrialResult], value: Callable[[TrialResult], flo
     return list(groups.values())
 
 
-def _ratio(trials: Sequence[TrialResult], who: Who, other: Who) -> Ratio | None:
+def _ratio(trials: Sequence[TrialResult], who: Who, other: Callable[[str], Who | None]) -> Ratio | None:
+    """Against who ``other`` names for a trial's category."""
+
     def ratio(each: TrialResult) -> float | None:
-        ours, theirs = _speed(each.samples.get(who)), _speed(each.samples.get(other))
+        rival = other(each.trial.prompt.category)
+        ours, theirs = (_speed(each.samples.get(name)) if name else None for name in (who, rival))
         return ours / theirs if ours and theirs else None
 
     return paired_ratio(_by_prompt(trials, ratio))
@@ -178,12 +203,13 @@ def _first_token(done: TrialResult, who: Who) -> float | None:
     None where another server read the prompt from a cold cache and we did not, or we did alone: medians over different
     prompts would compare short ones with long ones.
     """
-    sample, server = done.samples.get(who), done.samples.get("server")
-    cold = [done.samples[name].prompt_seconds for name in done.trial.order if name != "server"]
-    prefill = next((seconds for seconds in cold if seconds is not None), None)
-    if sample is None or prefill is None or (server is not None and server.prompt_seconds is None):
+    sample = done.samples.get(who)
+    ours = [done.samples[name].prompt_seconds for name in done.trial.order if name in OURS]
+    prefill = next((seconds for seconds in ours if seconds is not None), None)
+    servers_cold = all(each.prompt_seconds is not None for name, each in done.samples.items() if name not in OURS)
+    if sample is None or prefill is None or not servers_cold:
         return None
-    return sample.prompt_seconds if who == "server" else prefill + sample.first_seconds
+    return prefill + sample.first_seconds if who in OURS else sample.prompt_seconds
 
 
 def _median(values: Iterable[float | None]) -> float | None:

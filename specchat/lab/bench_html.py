@@ -43,7 +43,7 @@ def to_html(result: BenchResult, measured_at: str) -> str:
 def _sections(result: BenchResult, rows: Sequence[Row]) -> Iterator[str]:
     yield _section("Figures", _table(rows), "\n".join(LEGEND))
     yield _speedups("Speedup against plain decoding, by setting and category", rows, against=False)
-    yield _speedups("Ratio to the other server, by setting and category", rows, against=True)
+    yield _speedups("Ratio to the (fastest) other server, by setting and category", rows, against=True)
     yield _pass_costs(result)
     yield _acceptance(rows)
     yield _predictions(rows)

@@ -11,15 +11,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import product
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 from specchat.core.sampling import SamplingParams
 from specchat.core.settings import DEFAULT_RULE, Mode, ReplySettings, Rule
 from specchat.errors import UsageError
 from specchat.lab.prompts import BenchPrompt
 
-Who: TypeAlias = Literal["plain", "ours", "server"]
-"""Who writes one of the replies that are compared: plain decoding, the setting, another server."""
+Who: TypeAlias = str
+"""Who writes one of the replies that are compared: ``plain`` decoding, ``ours`` (the setting), or another server, by
+its name."""
+OURS: frozenset[Who] = frozenset({"plain", "ours"})
+"""Everybody who is no other server."""
 
 DRAFTERS = ("draft", "ngram", "auto")
 _LENGTH = re.compile(r"(?:γ|g)(\d{1,3}|auto)")
@@ -114,16 +117,19 @@ class Plan:
     max_tokens: int = 128
     seed: int = 1
 
-    def trials(self, *, with_server: bool = False) -> Iterator[Trial]:
-        """The trials in order. Who begins a trial changes from repetition to repetition."""
+    def trials(self, servers: Sequence[Who] = ()) -> Iterator[Trial]:
+        """The trials in order, in each of which the other ``servers`` take their turns.
+
+        Who begins changes from trial to trial, and so does who of two neighbours comes first: a machine that becomes
+        slower would otherwise always be slower for the same one.
+        """
         for repetition in range(self.repetitions):
             for setting in self.settings:
-                whole: list[Who] = ["plain"] if setting.is_plain else ["plain", "ours"]
-                if with_server:
-                    whole.append("server")
-                first = repetition % len(whole)
-                for prompt in self.prompts:
-                    yield Trial(repetition, setting, prompt, (*whole[first:], *whole[:first]))
+                whole = ["plain", *([] if setting.is_plain else ["ours"]), *servers]
+                for turn, prompt in enumerate(self.prompts, repetition):
+                    first = turn // 2 % len(whole)
+                    order = (*whole[first:], *whole[:first])
+                    yield Trial(repetition, setting, prompt, order[::-1] if turn % 2 else order)
 
     def without(self, drafters: Collection[str]) -> Plan:
         """The plan without the settings that need one of these drafters."""

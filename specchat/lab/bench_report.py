@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from specchat.core.theory import RoundCosts, best_num_draft_tokens, break_even_acceptance
 from specchat.lab.bench import BenchResult
 from specchat.lab.bench_figures import Figures, Row, costs_of, rows_of
+from specchat.lab.bench_plan import OURS
 from specchat.lab.paired import Ratio
 
 _LABEL = 22
@@ -33,7 +34,7 @@ def report(result: BenchResult) -> str:
         list(_main_table(result, rows)),
         list(LEGEND),
         list(_category_table("× plain by category", rows, against=False)),
-        list(_category_table("× server by category", rows, against=True)),
+        [*_category_table("× server by category", rows, against=True), *_fastest_servers(result, rows)],
         list(_rounds_table(rows)),
         list(_costs(result, rows)),
         list(notes(result, rows)),
@@ -48,9 +49,8 @@ def head(result: BenchResult) -> Iterator[str]:
     yield f"{target.name} ({target.quantization}) ⟵ {drafted}, context {result.loaded.n_ctx}"
     yield result.machine.text
     yield f"{result.loaded.build}; {result.machine.system}"
-    if result.server is not None:
-        facts = result.server.facts
-        yield f"server at {result.server.address}: {facts.model}, build {facts.build}"
+    for name, server in result.servers.items():
+        yield f"{name} at {server.address}: {server.facts.model}, build {server.facts.build}"
     plan = result.plan
     memory = "" if result.memory_bytes is None else f", at most {result.memory_bytes / 2**30:.2f} GiB resident"
     yield (
@@ -71,7 +71,7 @@ def _main_table(result: BenchResult, rows: Sequence[Row]) -> Iterator[str]:
         ("own", 5, lambda each: _percent(each.outside_share, 1)),
         ("first", 5, lambda each: _number(each.first_token_seconds, 2)),
     ]
-    if result.server is None:
+    if not result.servers:
         del columns[2]
     widths = [width for _, width, _ in columns]
     yield _line("setting", [title for title, _, _ in columns], widths)
@@ -93,6 +93,16 @@ def _category_table(title: str, rows: Sequence[Row], *, against: bool) -> Iterat
         for row in known:
             ratios = [value(row, name) for name in categories]
             yield _line(row.label, [_number(None if ratio is None else ratio.value, 2) for ratio in ratios], widths)
+
+
+def _fastest_servers(result: BenchResult, rows: Sequence[Row]) -> Iterator[str]:
+    """Which of several servers each category of the table is against."""
+    if len(result.servers) > 1:
+        yield "of several servers against the fastest with prompts of the same category:"
+        for row in rows:
+            if row.who in OURS and row.fastest_servers:
+                named = ", ".join(f"{category}: {who}" for category, who in row.fastest_servers.items())
+                yield f"{row.label:<{_LABEL}} {named}"
 
 
 def _rounds_table(rows: Sequence[Row]) -> Iterator[str]:

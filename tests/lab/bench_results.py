@@ -65,8 +65,7 @@ def sample(tokens_per_second: float, *, rounds: tuple[Round, ...] = (), **change
 
 
 def trial(setting: Setting, prompt: BenchPrompt, repetition: int = 0, **samples: Sample) -> TrialResult:
-    order: tuple[Who, ...] = tuple(samples)  # type: ignore[assignment]
-    return TrialResult(Trial(repetition, setting, prompt, order), dict(samples))  # type: ignore[arg-type]
+    return TrialResult(Trial(repetition, setting, prompt, tuple(samples)), samples)
 
 
 def result(trials: list[TrialResult], settings: str = "draft γ4 token T0.7", **changes: Any) -> BenchResult:
@@ -76,8 +75,9 @@ def result(trials: list[TrialResult], settings: str = "draft γ4 token T0.7", **
     return BenchResult(plan, trials=trials, **(values | changes))
 
 
-def server() -> Any:
-    return SimpleNamespace(address="127.0.0.1:8080", facts=ServerFacts("b7", "toy.gguf", 4))
+def servers(*names: Who) -> dict[Who, Any]:
+    one = SimpleNamespace(address="127.0.0.1:8080", facts=ServerFacts("b7", "toy.gguf", 4))
+    return dict.fromkeys(names or ("server",), one)
 
 
 def small_result(**changes: Any) -> BenchResult:

@@ -96,7 +96,7 @@ def test_replies_are_written_with_the_settings_of_the_plan(engine: RecordedEngin
     warm_ups, replies = engine.replies[:2], engine.replies[2:]
     assert {each.messages[0].content for each in warm_ups}.isdisjoint({"abc", "cab"})
     assert [each.messages[0].content for each in replies] == ["abc", "abc", "cab", "cab"] * 2
-    assert [each.settings.drafter for each in replies] == ["none", "ngram"] * 2 + ["ngram", "none"] * 2
+    assert [each.settings.drafter for each in replies] == ["none", "ngram"] + ["ngram", "none"] * 3
     assert [each.settings.seed for each in replies] == [5] * 4 + [6] * 4
     assert {each.settings.max_tokens for each in replies} == {12}
     assert {each.settings.sampling.temperature for each in replies} == {0.0}
@@ -183,7 +183,7 @@ def test_drafts_too_long_for_a_pass_are_left_out(engine: RecordedEngine) -> None
 
 def test_a_server_writes_the_same_replies_in_its_turn(engine: RecordedEngine) -> None:
     with fake_server() as (url, script):
-        bench = Bench(engine, plan("γ2 T0"), server=LlamaServer(url))
+        bench = Bench(engine, plan("γ2 T0"), servers={"server": LlamaServer(url)})
         result = measured(bench.run(LOAD, quick=True))
         server_row = next(row for row in rows_of(result) if row.who == "server")
     asked = script.requests[1:]  # after the warm-up
@@ -191,9 +191,9 @@ def test_a_server_writes_the_same_replies_in_its_turn(engine: RecordedEngine) ->
     assert [each["seed"] for each in asked] == [5, 5, 6, 6]
     assert {each["temperature"] for each in asked} == {0.0}
     assert server_row.overall.tokens_per_second == pytest.approx(20)
-    assert [done.trial.order[0] for done in result.trials] == ["plain", "plain", "ours", "ours"]
+    assert [done.trial.order[0] for done in result.trials] == ["plain", "server", "server", "ours"]
     assert "× server by category" in report(result)
-    assert to_data(result, "now")["server"]["build"] == "b9999-abc"
+    assert to_data(result, "now")["servers"]["server"]["build"] == "b9999-abc"
 
 
 def test_a_server_that_fails_half_way(engine: RecordedEngine) -> None:
@@ -204,7 +204,7 @@ def test_a_server_that_fails_half_way(engine: RecordedEngine) -> None:
             script.reply = {"timings": TIMINGS | {"predicted_n": None}}
 
     with fake_server(script) as (url, _):
-        bench = Bench(engine, plan("γ2"), server=LlamaServer(url), on_progress=break_later)
+        bench = Bench(engine, plan("γ2"), servers={"server": LlamaServer(url)}, on_progress=break_later)
         result = measured(bench.run(LOAD, quick=True))
     assert isinstance(result.problem, ServerError)
     assert 0 < len(result.trials) < 4
@@ -221,7 +221,7 @@ def test_a_server_is_not_waited_for_when_a_person_stops(engine: RecordedEngine) 
         bench = Bench(
             engine,
             plan("γ2"),
-            server=LlamaServer(url),
+            servers={"server": LlamaServer(url)},
             on_progress=slow_down,
             should_stop=lambda: len(script.requests) > 1,
         )

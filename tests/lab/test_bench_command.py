@@ -121,6 +121,24 @@ def test_against_a_server(models: tuple[str, ...], capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("toys")
+def test_against_several_servers(models: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_server() as (one, _), fake_server() as (two, _), fake_server() as (three, _):
+        against = ("--against", one, "--against", f"mod={two}", "--against", three)
+        assert bench(*models, *SHORT, "--settings", "γ1", *against, "--json", "-") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert list(data["servers"]) == ["server", "mod", "server3"]
+    assert {row["who"] for row in data["rows"]} == {"plain", "ours", "server", "mod", "server3"}
+
+
+@pytest.mark.usefixtures("toys")
+def test_servers_of_the_same_name(models: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_server() as (one, _):
+        assert bench(*models, "--against", f"mod={one}", "--against", f"mod={one}") == 2
+        assert bench(*models, "--against", f"ours={one}") == 2
+    assert "'mod' cannot be the name of this server" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("toys")
 def test_a_server_that_fails_half_way_leaves_a_report_and_status_1(
     models: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from specchat.lab.bench_data import to_data
 from specchat.lab.bench_figures import costs_of, figures, rows_of
 from specchat.lab.bench_plan import parse_settings
 from specchat.lab.bench_samples import ReplyFold, RoundsByDrafter
-from tests.lab.bench_results import CALIBRATION, PROMPTS, played, result, sample, server, small_result, trial
+from tests.lab.bench_results import CALIBRATION, PROMPTS, played, result, sample, servers, small_result, trial
 
 [SETTING] = parse_settings("draft γ4 token T0.7")
 
@@ -68,7 +68,7 @@ def test_a_prediction_counts_draft_steps_of_the_draft_model_only() -> None:
 
 
 def test_figures_over_all_prompts() -> None:
-    found = figures(small_result().trials, "ours", costs_of(CALIBRATION))
+    found = figures(small_result().trials, "ours", costs_of(CALIBRATION), {})
     assert found.replies == 4
     assert found.tokens_per_second == pytest.approx(math.sqrt(50 * 150))
     assert found.speedup is not None
@@ -96,14 +96,14 @@ def test_figures_over_all_prompts() -> None:
 
 
 def test_plain_is_what_others_are_compared_with() -> None:
-    found = figures(small_result().trials, "plain", costs_of(CALIBRATION))
+    found = figures(small_result().trials, "plain", costs_of(CALIBRATION), {})
     assert (found.speedup, found.predicted_speedup, found.share_of_ceiling) == (None, None, None)
     assert found.tokens_per_second == pytest.approx(100)
 
 
 def test_a_reply_without_tokens_is_left_out_of_ratios() -> None:
     done = trial(SETTING, PROMPTS[0], plain=sample(100), ours=sample(50, tokens=0))
-    found = figures([done], "ours", None)
+    found = figures([done], "ours", None, {})
     assert found.speedup is None
     assert found.tokens_per_second is None
 
@@ -139,7 +139,7 @@ def test_prompts_that_only_one_side_read_from_a_cold_cache_say_nothing(ours, oth
         "server": sample(80, prompt_seconds=0.4, first_seconds=0.0),
     }
     done = [trial(SETTING, PROMPTS[0], **samples), trial(SETTING, PROMPTS[1], **both)]
-    found = {row.label: row.overall.first_token_seconds for row in rows_of(result(done, server=server()))}
+    found = {row.label: row.overall.first_token_seconds for row in rows_of(result(done, servers=servers()))}
     assert found == {
         name: pytest.approx(value)
         for name, value in (("plain T0.7", 0.32), ("server T0.7", 0.4), ("draft γ4 token T0.7", 0.32))
@@ -157,7 +157,7 @@ def test_another_server_is_compared_with_both_of_ours() -> None:
         )
         for prompt in PROMPTS
     ]
-    plain, other, ours = rows_of(result(done, server=server()))
+    plain, other, ours = rows_of(result(done, servers=servers()))
     assert (plain.label, other.label, ours.label) == ("plain T0.7", "server T0.7", "draft γ4 token T0.7")
     assert plain.overall.against is not None
     assert ours.overall.against is not None
@@ -169,6 +169,31 @@ def test_another_server_is_compared_with_both_of_ours() -> None:
     assert other.overall.first_token_seconds == pytest.approx(0.4)
     assert ours.overall.first_token_seconds == pytest.approx(0.32)
     assert ours.by_category["chat"].against == ours.by_category["code"].against
+
+
+def test_several_servers_are_met_where_each_is_the_fastest() -> None:
+    """The first is the fastest of the two with code, the second with chat."""
+    speeds = {"code": {"one": 80.0, "two": 50.0}, "chat": {"one": 60.0, "two": 240.0}}
+    done = [
+        trial(
+            SETTING,
+            prompt,
+            repetition,
+            plain=sample(100),
+            ours=sample(120),
+            **{name: sample(speed) for name, speed in speeds[prompt.category].items()},
+        )
+        for prompt in PROMPTS
+        for repetition in range(2)
+    ]
+    plain, one, two, ours = rows_of(result(done, servers=servers("one", "two")))
+    assert (one.label, two.label) == ("one T0.7", "two T0.7")
+    assert plain.fastest_servers == ours.fastest_servers == {"code": "one", "chat": "two"}
+    ratios = {name: each.against and each.against.value for name, each in ours.by_category.items()}
+    assert ratios == {"code": pytest.approx(120 / 80), "chat": pytest.approx(120 / 240)}
+    assert ours.overall.against is not None
+    assert ours.overall.against.value == pytest.approx(math.sqrt(120 / 80 * 120 / 240))
+    assert ours.overall.against.pairs == 4
 
 
 def test_costs_that_make_no_sense_are_no_costs() -> None:

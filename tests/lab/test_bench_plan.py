@@ -96,19 +96,24 @@ def test_a_setting_is_written_with_the_settings_of_a_reply() -> None:
 def test_each_reply_stands_next_to_its_reference_and_who_begins_changes() -> None:
     plan = Plan(parse_settings("γ1/2, plain T0"), PROMPTS[:2], repetitions=2)
     trials = list(plan.trials())
-    first = [("plain", "ours")] * 4 + [("plain",)] * 2
-    second = [("ours", "plain")] * 4 + [("plain",)] * 2
+    one, two = ("plain", "ours"), ("ours", "plain")
+    first = [one, two] * 2 + [("plain",)] * 2
+    second = [two, two] * 2 + [("plain",)] * 2
     assert [trial.order for trial in trials] == first + second
     assert [trial.repetition for trial in trials] == [0] * 6 + [1] * 6
     # two prompts in a row are never the same, so that a draft finds none in its cache
     assert all(one.prompt != next_one.prompt for one, next_one in pairwise(trials))
 
 
-def test_a_server_takes_its_turn() -> None:
-    plan = Plan(parse_settings("γ1"), PROMPTS[:1], repetitions=3)
-    assert [trial.order for trial in plan.trials(with_server=True)] == [
-        ("plain", "ours", "server"), ("ours", "server", "plain"), ("server", "plain", "ours")
+def test_servers_take_their_turns() -> None:
+    plan = Plan(parse_settings("γ1"), PROMPTS[:1], repetitions=8)
+    orders = [trial.order for trial in plan.trials(["one", "two"])]
+    assert orders[:3] == [
+        ("plain", "ours", "one", "two"), ("two", "one", "ours", "plain"), ("ours", "one", "two", "plain")
     ]  # fmt: skip
+    for place in range(4):
+        assert sorted(order[place] for order in orders) == sorted(("plain", "ours", "one", "two") * 2)
+    assert sum(order.index("plain") < order.index("ours") for order in orders) == 4
 
 
 def test_a_plan_without_a_drafter() -> None:

@@ -14,7 +14,7 @@ from specchat.lab.bench_html import to_html
 from specchat.lab.bench_plan import parse_settings
 from specchat.lab.bench_report import elsewhere, report
 from specchat.lab.svg import Dot, Line, dot_rows, line_chart, scatter, stacked_rows
-from tests.lab.bench_results import CALIBRATION, PROMPTS, machine, model, result, sample, server, small_result, trial
+from tests.lab.bench_results import CALIBRATION, PROMPTS, machine, model, result, sample, servers, small_result, trial
 
 HOSTILE = '</title><script>alert("x")</script>\x1b]0;t\x07\u202e&'
 
@@ -76,12 +76,21 @@ def test_columns_stand_below_their_titles() -> None:
 def test_a_server_has_a_row_a_column_and_a_table() -> None:
     [setting] = parse_settings("draft γ4 token")
     done = [trial(setting, each, plain=sample(100), ours=sample(120), server=sample(80)) for each in PROMPTS]
-    text = report(result(done, server=server()))
+    text = report(result(done, servers=servers()))
     assert max(map(len, text.splitlines())) <= 100
     assert "server at 127.0.0.1:8080: toy.gguf, build b7" in text
     assert re.search(r"^draft γ4 token T0\.7 +120\.0 +1\.20 +1\.50", text, re.MULTILINE)
     assert re.search(r"^server T0\.7 +80\.0 +0\.80 +–", text, re.MULTILINE)
     assert "× server by category" in text
+
+
+def test_of_several_servers_the_fastest_are_named() -> None:
+    [setting] = parse_settings("draft γ4 token")
+    done = [trial(setting, each, plain=sample(100), ours=sample(120), a=sample(80), b=sample(90)) for each in PROMPTS]
+    text = report(result(done, servers=servers("a", "b")))
+    assert re.search(r"^b T0\.7 +90\.0 +0\.90 +–", text, re.MULTILINE)
+    assert re.search(r"^draft γ4 token T0\.7 +code: b, chat: b$", text, re.MULTILINE)
+    assert "several" not in report(result(done, servers=servers("a")))
 
 
 def test_notes_say_why_and_whether_it_was_cut() -> None:
