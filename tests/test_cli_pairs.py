@@ -119,6 +119,14 @@ def test_pairs_that_a_person_made_are_listed(home: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.usefixtures("home")
+def test_the_devices_that_were_chosen_are_reckoned_with(capsys: pytest.CaptureFixture[str]) -> None:
+    assert rows(capsys, "--device", "CPU")["qwen2_5-7b"]["fit"]["verdict"] == "fits in memory"
+    assert rows(capsys, "--device-draft", "CPU")["qwen2_5-7b"]["fit"]["verdict"] == "partly on the GPU"
+    assert main(["--pair", "--list", "--device", "CUDA7"]) == 0
+    assert "There is no device 'CUDA7'. Choose one of: CUDA0, CPU." in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("home")
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--pair", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -16,8 +16,7 @@ from typing import Literal, TypeAlias
 import psutil
 
 from specchat.backends.llama_library import ggml_function, llama_cpp, start
-from specchat.backends.placement import offload_devices
-from specchat.errors import UsageError
+from specchat.backends.placement import usable_devices
 
 DeviceKind: TypeAlias = Literal["cpu", "gpu", "igpu", "accel", "meta"]
 _KINDS: tuple[DeviceKind, ...] = ("cpu", "gpu", "igpu", "accel", "meta")
@@ -95,15 +94,14 @@ def device_handles() -> list[tuple[DeviceFacts, int]]:
 
 
 def choose_devices(name: str | None) -> list[tuple[DeviceFacts, int]]:
-    """The device of that name, or all GPUs; an empty list stands for the CPU."""
+    """The device of that name, or all GPUs; an empty list stands for the CPU.
+
+    Raises:
+        UsageError: there is no such device.
+    """
     found = device_handles()
-    if name is None:
-        used = offload_devices(facts for facts, _ in found)
-        return [entry for entry in found if entry[0] in used]
-    chosen = [entry for entry in found if entry[0].name.lower() == name.lower()]
-    if not chosen:
-        raise UsageError(f"There is no device {name!r}.", f"Choose one of: {', '.join(f.name for f, _ in found)}.")
-    return [entry for entry in chosen if entry[0].kind not in ("cpu", "accel")]
+    usable = usable_devices((facts for facts, _ in found), name)
+    return [entry for entry in found if entry[0] in usable and entry[0].kind != "cpu"]
 
 
 def unused_gpu_note(makers: Collection[str], system: str, machine: str, python: str) -> str | None:

@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeVar
 from specchat.backends.gguf_description import GgufHeader
 from specchat.backends.gguf_memory import DEFAULT_ROWS, Memory, ModelMemory, estimate
 from specchat.core.theory import RoundCosts, best_num_draft_tokens
+from specchat.errors import UsageError
 
 DEFAULT_CONTEXT: Final = 8192
 SMALLEST_CONTEXT: Final = 1024
@@ -104,6 +105,20 @@ def offload_devices(devices: Iterable[DeviceT]) -> list[DeviceT]:
     """The devices that llama.cpp puts layers on: all GPUs, or the built-in one where there is no other."""
     found = list(devices)
     return [device for device in found if device.kind == "gpu"] or [d for d in found if d.kind == "igpu"]
+
+
+def usable_devices(devices: Iterable[DeviceT], name: str | None) -> list[DeviceT]:
+    """What a model may use: the CPU, and the device of that name, or all that `offload_devices` finds.
+
+    Raises:
+        UsageError: there is no such device.
+    """
+    found = list(devices)
+    chosen = offload_devices(found) if name is None else [each for each in found if each.name.lower() == name.lower()]
+    if name is not None and not chosen:
+        raise UsageError(f"There is no device {name!r}.", f"Choose one of: {', '.join(each.name for each in found)}.")
+    cpus = [each for each in found if each.kind == "cpu"]
+    return cpus + [each for each in chosen if each.kind not in ("cpu", "accel")]
 
 
 def shares_ram(device: DeviceMemory) -> bool:
@@ -235,9 +250,9 @@ class _Placing:
         return self._placed(n_ctx, layers, on_gpu)
 
     def _draft_fits(self, placed: Placement) -> bool:
-        """Whether there is no draft, or GPUs have room for all of it beside the target."""
+        """Whether there is no draft, or it is to run on the CPU, or GPUs have room for all of it beside the target."""
         left = room_on(self._gpus) - _on_gpus(placed.target, len(self._gpus))
-        if placed.draft is None:
+        if placed.draft is None or not self._draft_gpus:
             return left >= 0 or self._wish.gpu_layers is not None  # what is asked for is tried
         room = left if self._together else room_on(self._draft_gpus)
         return placed.draft.gpu_layers > 0 and _on_gpus(placed.draft, len(self._draft_gpus)) <= room

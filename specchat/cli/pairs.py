@@ -13,6 +13,7 @@ from specchat.cli.remembering import StateMemory
 from specchat.cli.terminal import say, write_text
 from specchat.core.safe_text import safe_json, safe_text
 from specchat.engine.interface import DeviceList
+from specchat.errors import UsageError
 from specchat.pairs.collection import Collection
 from specchat.pairs.fetching import size_text
 from specchat.pairs.found import LeftOut
@@ -30,7 +31,7 @@ def collection_of(world: World, choices: Choices, memory: Memory) -> Collection:
         world.catalog,
         world.paths.models,
         memory,
-        _surroundings,
+        lambda: _surroundings(choices),
         offline=choices.offline,
         n_ctx=choices.given("ctx"),
         gpu_layers=choices.given("gpu_layers"),
@@ -53,11 +54,15 @@ def pairs(options: argparse.Namespace) -> int:
     return 0
 
 
-def _surroundings() -> Surroundings:
+def _surroundings(choices: Choices) -> Surroundings:
     answer = ask_devices()
-    if isinstance(answer, DeviceList):
-        return Surroundings(Machine(answer.devices, answer.system_info), answer.build)
-    return Surroundings(None, problem=f"{answer.message} {answer.next_step}")
+    if not isinstance(answer, DeviceList):
+        return Surroundings(None, problem=f"{answer.message} {answer.next_step}")
+    chosen = choices.given("device"), choices.given("device_draft")
+    try:
+        return Surroundings(Machine(answer.devices, answer.system_info, *chosen), answer.build)
+    except UsageError as error:
+        return Surroundings(None, answer.build, f"{error.message} {error.next_step}")
 
 
 def _table(rows: Sequence[PairRow]) -> Iterator[str]:

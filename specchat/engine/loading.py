@@ -14,10 +14,9 @@ from specchat.backends.draft_model import ModelDrafter
 from specchat.backends.gguf_header import GgufHeader, read_header
 from specchat.backends.gguf_memory import DEFAULT_ROWS, repacked_types
 from specchat.backends.identical_passes import largest_identical_pass
-from specchat.backends.llama import BuildFacts, DeviceFacts, LlamaLanguageModel, LlamaModel, build, devices, load_model
-from specchat.backends.llama_devices import choose_devices
+from specchat.backends.llama import BuildFacts, LlamaLanguageModel, LlamaModel, build, devices, load_model
 from specchat.backends.llama_library import log
-from specchat.backends.placement import SMALLEST_CONTEXT, Placement, Wish, expected_shares, place
+from specchat.backends.placement import SMALLEST_CONTEXT, Placement, Wish, expected_shares, place, usable_devices
 from specchat.core.experience import Experience
 from specchat.engine.interface import Device, DeviceList, Load, ModelDescription
 from specchat.engine.pair import LoadedPair, OnProgress, check_same_vocabulary
@@ -36,7 +35,7 @@ def list_devices() -> DeviceList:
         tuple(Device(**asdict(device)) for device in devices()),
         facts.version,
         facts.system_info,
-        () if facts.note is None else (facts.note,),
+        () if facts.advice is None else (facts.advice,),
     )
 
 
@@ -171,9 +170,11 @@ class _Loading:
         placement = place(
             target,
             draft,
-            _usable(command.target_device),
+            usable_devices(devices(), command.target_device),
             wish,
-            draft_devices=None if self._draft_device == command.target_device else _usable(self._draft_device),
+            draft_devices=None
+            if self._draft_device == command.target_device
+            else usable_devices(devices(), self._draft_device),
         )
         self._notes += placement.notes
         if not placement.fits:
@@ -284,11 +285,6 @@ def _drafters(target: _Loaded, draft: _Loaded | None) -> dict[str, Drafter]:
         return {"ngram": copy, "auto": CombinedDrafter([copy])}
     model = ModelDrafter(draft.context, target.context.vocabulary.n_vocab)
     return {"ngram": copy, "draft": model, "auto": CombinedDrafter([copy], model)}
-
-
-def _usable(device: str | None) -> list[DeviceFacts]:
-    """The device of that name, or all GPUs, and the CPU, which is always there."""
-    return [facts for facts in devices() if facts.kind == "cpu"] + [facts for facts, _ in choose_devices(device)]
 
 
 def _left_out(experience: Experience) -> str:

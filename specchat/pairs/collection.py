@@ -133,7 +133,7 @@ class Collection:
         """What was last measured of a pair with the devices and the llama.cpp that are here."""
         if self.around is None or self.around.machine is None:
             return None
-        here = {name for each in self.around.machine.devices for name in _names(each)}
+        here = {name for each in self.around.machine.target_devices for name in _names(each)}
         return latest(self.memory.read().measurements, row.names, here, self.around.build)
 
     def _take_remembered(self) -> None:

@@ -6,6 +6,7 @@ loader uses as well: what is said here is what happens. It warns and never forbi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -21,6 +22,7 @@ from specchat.backends.placement import (
     place,
     ram_room,
     room_on,
+    usable_devices,
     wanted_context,
 )
 from specchat.pairs.fetching import size_text
@@ -52,10 +54,32 @@ class Machine:
     Attributes:
         devices: llama.cpp's devices, with the CPU among them.
         system_info: what llama.cpp says of the processor.
+        device: the one that the person chose for the target; None for what llama.cpp would use.
+        draft_device: for the draft; None for the target's.
+
+    Raises:
+        UsageError: there is no device of such a name.
     """
 
     devices: Sequence[DeviceMemory]
     system_info: str = ""
+    device: str | None = None
+    draft_device: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in (self.device, self.draft_device):
+            usable_devices(self.devices, name)
+
+    @property
+    def target_devices(self) -> list[DeviceMemory]:
+        """What the target may use."""
+        return usable_devices(self.devices, self.device)
+
+    @property
+    def draft_devices(self) -> list[DeviceMemory] | None:
+        """What the draft may use; None for the same."""
+        chosen = self.draft_device or self.device
+        return None if chosen == self.device else usable_devices(self.devices, chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,18 +170,22 @@ def fits(
         repacked=repacked_types(machine.system_info),
         draft_shares_weights=draft is not None and draft.path == target.path,
     )
-    placed = place(target, draft, machine.devices, wish)
+    placed = _place(target, draft, machine, wish)
     verdict = _verdict(placed, target, draft)
     return Fit(
         verdict=verdict,
         n_ctx=placed.n_ctx,
         parts=tuple(sorted(_parts(placed), key=lambda part: -part.size)),
-        devices=tuple(_devices(placed, machine.devices)),
+        devices=tuple(_devices(placed, machine)),
         target_layers=(placed.target.gpu_layers, (target.n_layers or 0) + 1),
         advice=tuple(_advice(verdict, placed, target, draft, machine, wish)),
         notes=placed.notes,
         is_rough=is_rough,
     )
+
+
+def _place(target: GgufHeader, draft: GgufHeader | None, machine: Machine, wish: Wish) -> Placement:
+    return place(target, draft, machine.target_devices, wish, draft_devices=machine.draft_devices)
 
 
 def _verdict(placed: Placement, target: GgufHeader, draft: GgufHeader | None) -> Verdict:
@@ -181,14 +209,18 @@ def _parts(placed: Placement) -> Iterator[Part]:
             yield from (Part(f"{who}: {what}", where, size) for what, size in sizes if size)
 
 
-def _devices(placed: Placement, devices: Sequence[DeviceMemory]) -> Iterator[DeviceUse]:
+def _devices(placed: Placement, machine: Machine) -> Iterator[DeviceUse]:
     """Layers are spread over several GPUs by how much of each is free."""
-    gpus = offload_devices(devices)
-    free = sum(gpu.free for gpu in gpus)
-    needed = placed.gpu.needed
-    if needed and free:
-        yield from (DeviceUse(gpu.name, needed * gpu.free // free, gpu.free) for gpu in gpus)
-    for cpu in (device for device in devices if device.kind == "cpu"):
+    needed: dict[str, int] = defaultdict(int)
+    draft_devices = machine.target_devices if machine.draft_devices is None else machine.draft_devices
+    for memory, devices in ((placed.target, machine.target_devices), (placed.draft, draft_devices)):
+        gpus = offload_devices(devices)
+        free = sum(gpu.free for gpu in gpus)
+        for gpu in gpus if memory is not None and memory.gpu.needed and free else ():
+            assert memory is not None
+            needed[gpu.name] += memory.gpu.needed * gpu.free // free
+    yield from (DeviceUse(each.name, needed[each.name], each.free) for each in machine.devices if each.name in needed)
+    for cpu in (device for device in machine.devices if device.kind == "cpu"):
         yield DeviceUse("RAM", placed.in_ram, cpu.free)
 
 
@@ -200,7 +232,7 @@ def _advice(
         return
 
     def verdict_with(with_draft: GgufHeader | None, **changes: int | None) -> Verdict:
-        other = place(target, with_draft, machine.devices, replace(wish, **changes))  # type: ignore[arg-type]
+        other = _place(target, with_draft, machine, replace(wish, **changes))  # type: ignore[arg-type]
         return _verdict(other, target, with_draft)
 
     size = wanted_context(target, wish.n_ctx) // 2
@@ -222,7 +254,7 @@ def _advice(
         )
     elif placed.target.gpu_layers <= (target.n_layers or 0):
         whole = estimate(target, placed.n_ctx, gpu_layers=(target.n_layers or 0) + 1).gpu.needed
-        room = size_text(room_on(offload_devices(machine.devices)))
+        room = size_text(room_on(offload_devices(machine.target_devices)))
         yield (
             f"All of the target takes {size_text(whole)} of the GPU, and {room} can be used: a smaller model or"
             " quantisation would run faster."

@@ -159,6 +159,9 @@ def test_a_draft_on_a_device_of_its_own(target, draft):
     assert (placed.n_ctx, placed.target.gpu_layers, placed.draft.gpu_layers) == (8192, 7, 3)
     placed = place(target, draft, [CPU], draft_devices=[CPU, second])
     assert (placed.target.gpu_layers, placed.draft.gpu_layers) == (0, 3)
+    placed = place(target, draft, [CPU, first], draft_devices=[CPU])
+    assert placed.draft is not None
+    assert (placed.target.gpu_layers, placed.draft.gpu_layers, placed.notes) == (7, 0, ()), "as it was asked for"
     placed = place(target, draft, [CPU, first], Wish(n_ctx=8192), draft_devices=[CPU, gpu(0)])
     assert placed.draft is None
     assert "its GPU" in placed.notes[0]

@@ -1,9 +1,12 @@
 """What is said of how a pair fits, on machines that are made up; and sizes that are known before a file is here."""
 
+from dataclasses import replace
+
 import pytest
 
 from specchat.backends.gguf_header import read_header
 from specchat.backends.gguf_memory import estimate
+from specchat.errors import UsageError
 from specchat.pairs.catalog import load_catalog
 from specchat.pairs.memory import fits
 from specchat.pairs.unfetched import header_of
@@ -53,6 +56,22 @@ class TestVerdicts:
         fit = fits(target, draft, machine(32, 24), gpu_layers=10)
         assert (fit.verdict, fit.target_layers) == ("partly on the GPU", (10, 29))
         assert "With --gpu-layers auto it fits the GPU." in fit.advice
+
+    def test_devices_that_were_chosen_are_reckoned_with(self):
+        target, draft = headers("qwen2_5-7b")
+        two = machine(32, 24, 4)
+        small = fits(target, draft, replace(two, device="CUDA1"))
+        assert small.verdict == "partly on the GPU"
+        assert {use.name for use in small.devices} == {"CUDA1", "RAM"}
+        assert fits(target, draft, replace(two, device="cpu")).verdict == "fits in memory"
+        split = fits(target, draft, replace(two, device="CUDA0", draft_device="CUDA1"))
+        assert split.verdict == "fits the GPU"
+        needed = {use.name: use.needed for use in split.devices}
+        parts = {who: sum(part.size for part in split.parts if part.what.startswith(who) and part.where == "GPU")
+                 for who in ("target", "draft")}  # fmt: skip
+        assert (needed["CUDA0"], needed["CUDA1"]) == (parts["target"], parts["draft"])
+        with pytest.raises(UsageError, match="no device 'CUDA7'"):
+            replace(two, draft_device="CUDA7")
 
     def test_a_target_that_is_too_large_says_how_much_would_do(self):
         fit = fits(*headers("qwen2_5-32b"), machine(32, 8))
