@@ -39,7 +39,7 @@ class PairPicking(PairRows):
     Attributes:
         fetches: what is being fetched.
         notice: the last thing that had to be said.
-        opening: the pair that is to be opened once it is here.
+        opening: the pair that is to be opened once it is here, also if its fetch is paused or fails on the way.
         chosen: the pair to chat with: the picker is done.
     """
 
@@ -52,6 +52,7 @@ class PairPicking(PairRows):
         self.opening: str | None = None
         self.chosen: str | None = None
         self._seen_result: object = measuring.result
+        self._told: SpecchatError | None = None
 
     def close(self) -> None:
         """Stops everything; what was fetched stays."""
@@ -123,7 +124,13 @@ class PairPicking(PairRows):
             self._fetch(row)
 
     def fetch(self, key: str) -> None:
-        """Fetches what is missing of a pair, or goes on with that."""
+        """Fetches what is missing of a pair, and stays here."""
+        if self.opening == key:
+            self.opening = None
+        self.resume(key)
+
+    def resume(self, key: str) -> None:
+        """Goes on with a fetch; what was to happen then still is."""
         row = self._rows[key]
         if self.shelf.files(key) is not None:
             self.say("info", f"{row.pair.name} is on this disk.", "Enter opens it.")
@@ -173,10 +180,10 @@ class PairPicking(PairRows):
     def _look_at_failures(self) -> None:
         key = self.opening
         state = None if key is None else self.fetches.state(key)
-        if state is not None and state.status in ("failed", "paused"):
-            self.opening = None
-            if state.error is not None:
-                self.say("error", state.error.message, f"{state.error.next_step} Enter goes on from there.")
+        error = None if state is None else state.error
+        if error is not None and error is not self._told:
+            self._told = error
+            self.say("error", error.message, f"{error.next_step} Enter goes on from there.")
 
     # --- what works now -------------------------------------------------------------------------------------------
 

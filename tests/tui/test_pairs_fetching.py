@@ -98,6 +98,18 @@ async def test_a_fetch_is_paused_and_gone_on_with_where_it_stopped(hub, files, f
         assert hub.starts[0] >= hub_child._CHUNK
 
 
+async def test_a_pair_that_was_to_be_opened_is_opened_after_a_pause_too(hub, files, folder):
+    stop_in_target(hub, files)
+    async with running(pair=None, shelf=shelf_on(files, folder)) as (app, pilot):
+        await begin_fetch(pilot, "enter")
+        await pilot.press("p")
+        await until(pilot, lambda: "paused" in line_of(pilot, "⟵ draft"))
+        whole_target(hub, files)
+        await pilot.press("p")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        assert any(isinstance(command, Load) for command in app.engine.commands)
+
+
 async def test_what_was_paused_is_known_at_the_next_start(hub, files, folder):
     stop_in_target(hub, files)
     async with running(pair=None, shelf=shelf_on(files, folder)) as (app, pilot):

@@ -223,7 +223,7 @@ class PairsScreen(ModalScreen[str | None]):
 
     def action_resume(self) -> None:
         """Goes on with the fetch."""
-        self._do(self.picking.fetch)
+        self._do(self.picking.resume)
 
     def action_measure(self) -> None:
         """Measures the pair."""
