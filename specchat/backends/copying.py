@@ -66,7 +66,7 @@ class CopyDrafter:
     ) -> Draft:
         """Up to ``limit`` tokens, as many as ``length`` chooses; none where nothing in the text points anywhere."""
         self._follow(context)
-        tokens, chances = self._think(limit)
+        tokens, chances = self._think(limit, length)
         chosen = tuple(tokens[: length.choose(chances)]) if tokens else ()
         if not chosen:
             return NO_DRAFT
@@ -98,8 +98,8 @@ class CopyDrafter:
                 self._chances.learn(candidates, token)
             self._reading.advance(token)
 
-    def _think(self, limit: int) -> tuple[list[int], list[float]]:
-        """The likeliest way on, and the chance of each token after the ones before it."""
+    def _think(self, limit: int, length: DraftLength) -> tuple[list[int], list[float]]:
+        """The likeliest way on, and the chance of each token after the ones before it; not on where it cannot pay."""
         tokens: list[int] = []
         chances: list[float] = []
         reached = 1.0
@@ -112,6 +112,8 @@ class CopyDrafter:
             self._claims.append((token, candidates))
             reached *= chance
             if len(tokens) == limit or reached < _NEGLIGIBLE or self._text.is_control(token):
+                break
+            if len(tokens) == 1 and not length.could_use(chance):
                 break
             self._reading.advance(token)
         self._reading.forget()

@@ -40,12 +40,14 @@ _LARGEST_INTERVAL = 128
 """Rounds between trials: twice as many after each in vain; one whose tokens were kept is followed by another."""
 _TRIAL_SHARE, _MOST_FOR_TRIALS = 0.006, 4.0
 """Trials may cost this share of the time, and so many plain steps at once."""
-_CAUTION = 0.05
+_CAUTION = 0.08
 """A free proposal pays so much more for its time beyond a plain step: what looks best was overrated more often."""
 _FORESIGHT = 40
 """So much of a free proposal is looked at: what lies further on does not matter now."""
 _NEGLIGIBLE = 1e-3
 """Chances below this are not followed further."""
+_BOUNDS_LAST = 32
+"""Rounds for which what could pay at best is taken to stay as it is: costs change slowly."""
 
 
 @dataclass(slots=True)
@@ -55,6 +57,31 @@ class _Draw:
     margin: float
     largest: float
     is_likeliest: bool = True
+
+
+@dataclass(slots=True)
+class _Bounds:
+    """What could pay at best, by what passes cost: most rounds of most texts can be settled by it.
+
+    Attributes:
+        chance_needed: of the first token of a free proposal, if all others are sure.
+        model_can_gain: whether a draft model could, were all of its tokens kept.
+        rounds_left: how long this holds.
+    """
+
+    chance_needed: float
+    model_can_gain: bool
+    rounds_left: int = _BOUNDS_LAST
+
+    @classmethod
+    def of(cls, experience: Experience, limit: int) -> _Bounds:
+        """For proposals of up to ``limit`` tokens."""
+        plain, step = experience.plain, experience.step()
+        dearer = [(count, (experience.verify(count + 1) - plain)) for count in range(1, limit + 1)]
+        return cls(
+            chance_needed=min((seconds / (count * plain) for count, seconds in dearer), default=0.0),
+            model_can_gain=any(count * (plain - step) > seconds for count, seconds in dearer),
+        )
 
 
 class AdaptiveLength:
@@ -85,6 +112,7 @@ class AdaptiveLength:
         self._ending: Ending = "plain"
         self._tokens = 0.0
         self._seconds = 0.0
+        self._bounds: _Bounds | None = None
         self._trials = Allowance(_TRIAL_SHARE, _MOST_FOR_TRIALS)
         self._promises = Promises()
 
@@ -117,6 +145,9 @@ class AdaptiveLength:
         plain_is_known = self.floor > 0 or self.experience.target.is_well_known(1)
         self._limit = limit if plain_is_known else 0
         self._largest = max(self._largest, limit)
+        if self._bounds is None or self._bounds.rounds_left == 0:
+            self._bounds = _Bounds.of(self.experience, self._largest)
+        self._bounds.rounds_left -= 1
         return self._limit
 
     def pays(self, behind: int) -> bool:
@@ -148,6 +179,10 @@ class AdaptiveLength:
         self._survival *= acceptance.after_draw(draw.margin, draw.is_likeliest)
         following = acceptance.next(draw.margin)
         return num_drawn < self.floor or self._is_worth_it(num_drawn, (following,), self.experience.step())
+
+    def could_use(self, chance: float) -> bool:
+        """Whether passes are cheap enough for that (see `DraftLength.could_use`)."""
+        return self.floor > 0 or self._bounds is None or chance >= self._bounds.chance_needed
 
     def choose(self, chances: Sequence[float]) -> int:
         """The number with the largest expected gain, as far as the proposals are trusted (see `DraftLength.choose`).
@@ -183,7 +218,7 @@ class AdaptiveLength:
         Where all are kept, the rest of the proposal is still there for the next round. So a long one is cut where
         passes are cheap, from its end to its beginning.
         """
-        seconds = [self.experience.verify(size) for size in range(1, self._limit + 2)]
+        seconds = [self.experience.verify(size) for size in range(1, possible + 2)]
         tokens = (1.0 + kept for kept in accumulate(accumulate(chances[:possible], mul)))
         rate = self._rate_here(map(truediv, tokens, seconds[1:]))
         plain = seconds[0]
@@ -193,7 +228,7 @@ class AdaptiveLength:
         for here in range(len(chances) - 1, -1, -1):
             kept = expected = 1.0
             values = []
-            for count in range(min(self._limit, len(chances) - here) + 1):
+            for count in range(min(possible, len(chances) - here) + 1):
                 if count:
                     kept *= chances[here + count - 1]
                     expected += kept
@@ -302,7 +337,7 @@ class AdaptiveLength:
         return f"fast: not drafting, it would cost more than it saves ({', '.join(figures)})"
 
     def _expects_gain(self) -> bool:
-        if self._gain_of_model() <= 0:
+        if (self._bounds is not None and not self._bounds.model_can_gain) or self._gain_of_model() <= 0:
             return False
         self.experience.interval = _FIRST_INTERVAL
         return True

@@ -72,6 +72,12 @@ class DraftLength(Protocol):
         whatever `more` says then.
         """
 
+    def could_use(self, chance: float) -> bool:
+        """Whether a proposal that costs nothing could pay if its first token has this chance and all others were sure.
+
+        Where it could not, nobody needs to think of the others.
+        """
+
     def choose(self, chances: Sequence[float]) -> int:
         """How many of a proposal's tokens to use, where all are known beforehand and cost nothing (n-gram, copy).
 
@@ -113,6 +119,10 @@ class FixedLength:
         return True
 
     def go_on(self, num_drawn: int, probability: float) -> bool:
+        """Always: `begin_round` has settled the length."""
+        return True
+
+    def could_use(self, chance: float) -> bool:
         """Always: `begin_round` has settled the length."""
         return True
 

@@ -8,8 +8,8 @@ sample moves both a little, and never by much: one stall says nothing about the 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 _LARGEST_SURPRISE = math.log(1.3)
@@ -39,6 +39,7 @@ class PassCosts:
             raise ValueError("a token's share of a pass must be a finite number, not negative")
         self.token_share = token_share
         self._seconds: dict[int, float] = {}  # at pace 1
+        self._sizes: list[int] = []  # those of _seconds, ascending
         self._samples: dict[int, int] = {}
         self._quickest: dict[int, float] = {}  # of the first samples
         self._seen: dict[int, int] = {}
@@ -48,7 +49,7 @@ class PassCosts:
     @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes that were measured, ascending."""
-        return tuple(sorted(self._seconds))
+        return tuple(self._sizes)
 
     def seconds(self, size: int) -> float | None:
         """What a pass of ``size`` tokens is expected to take; None before any pass was seen.
@@ -83,7 +84,7 @@ class PassCosts:
             if count == 0 and self._seconds:
                 # a stall may have made it long: other sizes say how long it can be
                 quickest = min(quickest, _MOST_SURPRISING * self._estimate(size))
-            self._seconds[size] = quickest
+            self._set(size, quickest)
         else:
             surprise = max(-_LARGEST_SURPRISE, min(_LARGEST_SURPRISE, math.log(here / self._seconds[size])))
             self._seconds[size] *= math.exp(_GAIN * surprise)
@@ -96,7 +97,7 @@ class PassCosts:
         """Takes over what was measured with care: each size counts as well known."""
         for size, value in seconds.items():
             if size >= 1 and 0 < value < math.inf:
-                self._seconds[size] = value / self._pace
+                self._set(size, value / self._pace)
                 self._samples[size] = _FEW
                 self._seen[size] = self._passes
 
@@ -118,16 +119,22 @@ class PassCosts:
             raise ValueError("a table of pass costs holds what cannot be")
         self._pace, self._passes = 1.0, 0
         self._seconds = {size: seconds for size, (seconds, _) in table.items()}
+        self._sizes = sorted(table)
         self._samples = {size: min(samples, _FEW) for size, (_, samples) in table.items()}
         self._quickest = {size: self._seconds[size] for size, samples in self._samples.items() if samples < _FEW}
         self._seen = dict.fromkeys(table, 0)
 
+    def _set(self, size: int, seconds: float) -> None:
+        if size not in self._seconds:
+            insort(self._sizes, size)
+        self._seconds[size] = seconds
+
     def _estimate(self, size: int) -> float:
         """A size that was never seen, at pace 1."""
-        known = self.sizes
-        for low, high in pairwise(known):
-            if low < size < high:
-                return max(self._seconds[low], self._seconds[high])
+        known = self._sizes
+        place = bisect_left(known, size)
+        if 0 < place < len(known):
+            return max(self._seconds[known[place - 1]], self._seconds[known[place]])
         smallest, largest = known[0], known[-1]
         if size < smallest:
             return self._seconds[smallest]
