@@ -511,6 +511,18 @@ def test_export_tells_of_what_cannot_be_read_or_written(record: Path, capfd: pyt
         assert len(error.splitlines()) == 2
 
 
+def test_a_replay_needs_a_chat_and_a_terminal(record: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for words in ([], [record.name], [str(record)]):
+        assert main(["replay", *words]) == 2
+        assert "A replay needs a terminal." in capfd.readouterr().err
+    record.write_text('{"event":"header","format":1}\n', "utf-8")
+    assert main(["replay", record.name]) == 2
+    assert "There is nothing to play" in capfd.readouterr().err
+    record.unlink()
+    assert main(["replay"]) == 2
+    assert "No chat has been recorded yet." in capfd.readouterr().err
+
+
 def test_export_tells_what_was_lost(record: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with record.open("ab") as file:
         file.write(b'{"event": "message", "ro')

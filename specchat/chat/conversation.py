@@ -148,6 +148,13 @@ class Conversation:
         """Everything that happened while a reply was written, with the parts that it continues."""
         return tuple(event for part in self.parts(message_id) for event in part.events)
 
+    def beginning(self, message_id: int) -> str:
+        """Text of a reply that no round of its events wrote: an edited beginning from which it went on."""
+        content = self.message(message_id).content
+        rounds = [event for event in self.events(message_id) if isinstance(event, Round)]
+        written = "".join(token.text for played in rounds for token in played.committed)
+        return content[: max(0, content.find(written))] if rounds else content
+
     def prompt(self) -> tuple[ChatMessage, ...]:
         """What a model is to answer, or to continue: the system message and the current branch."""
         system = (ChatMessage("system", self.system),) if self.system else ()

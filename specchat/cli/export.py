@@ -9,15 +9,15 @@ from pathlib import Path
 from specchat.chat.export import export as to_text
 from specchat.chat.export import form_of
 from specchat.chat.record_reader import read_record
+from specchat.cli.records import record_path
 from specchat.cli.terminal import is_terminal, say, write_text
-from specchat.config import find_paths
 from specchat.core.safe_text import safe_text
 from specchat.errors import SpecchatError
 
 
 def export(options: argparse.Namespace) -> int:
     """Writes the chat to a file, or to standard output. Returns the exit status."""
-    record = read_record(_record_path(options.record))
+    record = read_record(record_path(options.record))
     for notice in record.notices:
         say(notice)
     output = Path(options.output).expanduser() if hasattr(options, "output") else None
@@ -33,10 +33,3 @@ def export(options: argparse.Namespace) -> int:
             f"{output} cannot be written: {problem.strerror or problem}.", "Choose another place with --output."
         ) from None
     return 0
-
-
-def _record_path(name: str) -> Path:
-    """The file as it was named, or a record of that name in the folder of records."""
-    path = Path(name).expanduser()
-    own = find_paths().records / path.name
-    return own if not path.exists() and path.name == name and own.exists() else path

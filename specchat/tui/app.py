@@ -1,19 +1,13 @@
-"""The application: themes, the engine's life, and the screens."""
+"""The application: the engine's life, the chat and its record."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.app import App
-from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.theme import Theme
 
 from specchat.chat.conversation import Conversation
 from specchat.core.settings import ReplySettings
@@ -23,15 +17,14 @@ from specchat.tui.live_chat import LiveChat
 from specchat.tui.pair_shelf import PairShelf
 from specchat.tui.palette import SlashCommands
 from specchat.tui.screens.chat import ChatScreen
-from specchat.tui.terminal_input import read_carefully
-from specchat.tui.terminal_watch import leave_after, watch_terminal
-from specchat.tui.theme import DARK, LIGHT, missing_variables
+from specchat.tui.theme import DARK
+from specchat.tui.themed_app import ThemedApp
 
 if TYPE_CHECKING:
     from specchat.chat.record import RecordWriter
 
 
-class SpecchatApp(App[None]):
+class SpecchatApp(ThemedApp):
     """specchat's terminal screen.
 
     It paints before anything is loaded; the models load while one can type already.
@@ -49,15 +42,7 @@ class SpecchatApp(App[None]):
         still: nothing moves by itself, neither the cursor nor what the engine says (`ChatScreen.pump`): for tests.
     """
 
-    TITLE = "specchat"
-    CSS_PATH = "specchat.tcss"
-    COMMANDS = App.COMMANDS | {SlashCommands}
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "quit", "quit", priority=True, show=False),
-        Binding("ctrl+c", "interrupt", "copy, stop, quit", priority=True, show=False, system=True),
-    ]
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012 - as Textual declares it
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-medium"), (34, "-tall")]  # noqa: RUF012 - as Textual declares it
+    COMMANDS = ThemedApp.COMMANDS | {SlashCommands}
 
     def __init__(
         self,
@@ -72,12 +57,7 @@ class SpecchatApp(App[None]):
         theme: str = DARK.name,
         still: bool = False,
     ) -> None:
-        read_carefully()
-        # under NO_COLOR Textual would turn colours into greys unless native colours are allowed
-        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
-        self.theme = theme
+        super().__init__(theme)
         self.engine = engine_factory()
         self.pairs = pairs
         self.first_pair = pair
@@ -90,40 +70,21 @@ class SpecchatApp(App[None]):
         """The chat."""
         return ChatScreen(self.chat, self.pairs, self.first_pair, self.load_options, self.still)
 
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """The fates' colours, for themes that know nothing of them."""
-        theme: Theme = self.current_theme
-        return missing_variables(theme)
-
-    def on_mount(self) -> None:
-        """A polite end by signal gives the terminal back as well: mouse, paste and screen as they were."""
-        if self.is_headless:
-            return
-        watch_terminal(self._close)
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)
-            if number is not None:
-                with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows; not the main thread
-                    asyncio.get_running_loop().add_signal_handler(number, self._told_to_end, 128 + number)
-
-    def _told_to_end(self, status: int) -> None:
-        leave_after(5.0, self._close)  # where the terminal takes nothing any more, the screen cannot end by itself
-        self.exit(return_code=status)
-
     def action_interrupt(self) -> None:
         """Ctrl+C: copies the selection or stops; a second one quits."""
         screen = self.screen
         if isinstance(screen, ChatScreen):
             screen.interrupt()
-        elif len(self.screen_stack) > 1:
-            screen.dismiss()
+        else:
+            super().action_interrupt()
 
     def on_unmount(self) -> None:
         """Ends the engine with the screen; what it had still to say is recorded before."""
         with contextlib.suppress(Exception):  # an error here would hide the one that ended the screen
             self.chat.pump()
-        self._close()
+        self.let_go()
 
-    def _close(self) -> None:
+    def let_go(self) -> None:
+        """Closes the record, and ends the engine."""
         self.kept.close()
         self.engine.close()

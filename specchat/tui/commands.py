@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command] = {
         Command("export", "[FILE]", "write this chat to a file: .md, .html or .svg"),
         Command("rejected", "", "show or hide rejected tokens"),
         Command("reading", "", "show the chat as formatted text, or as tokens again"),
+        Command("slow", "", "slow motion: the round that is looked at, or the last reply, step by step"),
         Command("rounds", "", "show or hide the rounds"),
         Command("pair", "NAME", "chat with another pair; without a name: choose from a list"),
         Command("load", "", "load the pair again"),

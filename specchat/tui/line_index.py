@@ -67,6 +67,8 @@ class LineIndex:
 
     def find(self, y: int) -> tuple[int, int]:
         """The block at line ``y``, and the number of the line in it; the gap below a block belongs to it."""
+        if not self.blocks:
+            return 0, 0
         self.start(len(self.blocks) - 1)
         number = max(0, bisect_right(self._starts, y) - 1)
         return number, y - self._starts[number]

@@ -67,6 +67,7 @@ class ChatCommands:
             "export": self._export,
             "rejected": lambda _: self._screen.pane.action_toggle_rejected(),
             "reading": lambda _: self._screen.call_later(self._screen.pane.action_toggle_reading),
+            "slow": lambda _: self._slow_motion(),
             "rounds": lambda _: self._screen.action_toggle_rounds(),
             "pair": self._pair,
             "load": lambda _: self._screen.action_load_again(),
@@ -281,6 +282,18 @@ class ChatCommands:
         for notice in notices:
             self._screen.say("warning", notice)
         self._screen.show_figures()
+
+    def _slow_motion(self) -> None:
+        self._chat.must_be_idle()
+        conversation = self._chat.conversation
+        replies = [message.id for message in conversation.messages if message.role == "assistant"]
+        if not replies:
+            raise UsageError("There is no reply yet.", "Ask something first.")
+        from specchat.tui.screens.replay import ReplayScreen
+
+        start = self._screen.pane.transcript.round_looked_at or (replies[-1], 0)
+        title = self._screen.opening.name or "this chat"
+        self._screen.app.push_screen(ReplayScreen(conversation, title, start, still=self._screen.still))
 
     def _help(self) -> None:
         from specchat.tui.screens.help import HelpScreen

@@ -38,6 +38,7 @@ _CHAT_KEYS: tuple[tuple[str, str], ...] = (
     ("r", "show or hide rejected tokens"),
     ("v", "reading view: the chat as formatted text"),
     ("y", "copy the message that is looked at, or the last answer"),
+    ("s", "slow motion: the round that is looked at, by draft, verify, correct"),
     ("f", "fast mode"),
     ("End", "go to the end, and follow it"),
     ("?", "this page"),

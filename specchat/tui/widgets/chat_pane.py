@@ -40,6 +40,7 @@ class ChatPane(Vertical):
         Binding("less_than_sign", "screen.version(-1)", "versions", key_display="<>"),
         Binding("greater_than_sign", "screen.version(1)", "next version", show=False),
         Binding("f", "screen.run('/mode fast')", "fast", show=False),
+        Binding("s", "screen.run('/slow')", "slow motion", show=False),
         Binding("end", "to_end", "end", show=False),
         Binding("question_mark", "screen.help", "legend", key_display="?"),
         Binding("tab", "screen.type", "type"),
@@ -142,13 +143,10 @@ class ChatPane(Vertical):
 
 def _reply_of(conversation: Conversation, message: Message) -> Reply:
     """A reply that was written before, as it looked then."""
-    rounds = [event for event in conversation.events(message.id) if isinstance(event, Round)]
-    written = "".join(token.text for played in rounds for token in played.committed)
-    # an edited beginning has no rounds: it stands before those that go on from it
-    end = message.content.find(written) if rounds else len(message.content)
-    reply = Reply(before=message.content[: max(0, end)])
-    for played in rounds:
-        reply.add(played)
+    reply = Reply(before=conversation.beginning(message.id))
+    for event in conversation.events(message.id):
+        if isinstance(event, Round):
+            reply.add(event)
     reply.finish(message.content, figures_line(conversation, message))
     return reply
 

@@ -331,6 +331,14 @@ class Transcript(ScrollView, can_focus=True):
         block = None if self._is_offered else self._looked_at()
         return None if block is None else block.message_id
 
+    @property
+    def round_looked_at(self) -> tuple[int, int] | None:
+        """The id of the reply that the cursor is in, and the number of the round of its token."""
+        block = self._looked_at()
+        if self.cursor is None or not isinstance(block, Reply) or block.message_id is None:
+            return None
+        return block.message_id, block.tokens[self.cursor.token].round
+
     def _block_of(self, message: int) -> int | None:
         return next((n for n, block in enumerate(self.index.blocks) if block.message_id == message), None)
 
