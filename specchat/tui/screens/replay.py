@@ -58,7 +58,7 @@ class ReplayScreen(Screen[None]):
         Binding("home", "seek(0)", "beginning", show=False),
         Binding("end", "seek(100)", "end", show=False),
         *(Binding(str(tenth), f"seek({10 * tenth})", f"{10 * tenth}%", show=False) for tenth in range(10)),
-        Binding("r", "toggle_rejected", "rejected"),
+        Binding("r", "toggle_rejected", "rejected", show=False),
         Binding("tab", "look", "tokens"),
         Binding("f3", "toggle_rounds", "rounds", show=False),
         Binding("escape,q", "close", "back"),
