@@ -70,7 +70,7 @@ async def test_figures_are_copied_only_when_nothing_else_is_selected():
         await say(pilot, "why?")
         transcript = app.screen.pane.transcript
         last = transcript.index.height - 1
-        selected, _ = transcript.get_selection(Selection(Offset(0, last - 1), Offset(200, last)))
+        selected, _ = transcript.get_selection(Selection(Offset(0, last - 2), Offset(200, last)))
         assert selected.startswith("55 tokens")
         everything, _ = transcript.get_selection(Selection(None, None))
         assert "tokens" in everything  # the welcome speaks of them
