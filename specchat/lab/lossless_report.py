@@ -1,0 +1,98 @@
+"""What ``specchat verify`` found, as text and as JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from specchat import __version__
+from specchat.lab.checks import SIGNIFICANCE, Check, check_lines, checks_data, judged, verdict_line, visible_shift
+from specchat.lab.lossless import PairProof
+from specchat.lab.toy_proof import ToyProof
+
+FORMAT = 1
+"""Raised when what is written changes its meaning."""
+
+
+def toy_checks(proof: ToyProof) -> list[Check]:
+    """The tests of a toy proof, judged."""
+    return judged(proof.tests())
+
+
+def toy_report(proof: ToyProof) -> str:
+    """The whole report of ``--toy``."""
+    checks = toy_checks(proof)
+    head = [
+        f"A toy target whose law is known: a reply of {proof.num_tokens:,} tokens with each setting, temperature 0.7.",
+        "Drafts: the target blurred, and a stranger. cut: with top-k, top-p and min-p.",
+    ]
+    return _text(head, checks, proof.complete)
+
+
+def pair_report(proof: PairProof) -> str:
+    """The whole report on a pair."""
+    plan, loaded = proof.plan, proof.loaded
+    draft = "no draft model" if loaded.draft is None else f"{loaded.draft.name} ({loaded.draft.quantization})"
+    sampling = plan.settings.sampling
+    head = [
+        f"{loaded.target.name} ({loaded.target.quantization}) ⟵ {draft}, context {loaded.n_ctx}",
+        f"{loaded.build}, {loaded.target.device}",
+        f"{len(plan.prompts)} prompts: replies of up to {plan.num_tokens} tokens at temperature 0, and under each rule",
+        f"{plan.num_samples} short ones after a text of each at temperature {sampling.temperature:g}, seed {plan.seed}",
+        *proof.notices,
+    ]
+    return _text(head, proof.checks(), proof.complete, _resolution(proof))
+
+
+def toy_data(proof: ToyProof) -> dict[str, Any]:
+    """The same as JSON values."""
+    return _data(toy_checks(proof), proof.complete) | {"toy": True, "num_tokens": proof.num_tokens}
+
+
+def pair_data(proof: PairProof) -> dict[str, Any]:
+    """The same as JSON values."""
+    plan = proof.plan
+    return _data(proof.checks(), proof.complete) | {
+        "toy": False,
+        "build": proof.loaded.build,
+        "target": asdict(proof.loaded.target),
+        "draft": None if proof.loaded.draft is None else asdict(proof.loaded.draft),
+        "n_ctx": proof.loaded.n_ctx,
+        "num_tokens": plan.num_tokens,
+        "num_samples": plan.num_samples,
+        "seed": plan.seed,
+        "settings": asdict(plan.settings),
+        "prompts": [asdict(prompt) for prompt in plan.prompts],
+        "noise": {"distance": proof.noise.distance, "variation": proof.noise.variation, **asdict(proof.noise)},
+        "variations": proof.variations,
+        "temperature_0": {mode: asdict(diff) for mode, diff in proof.diffs.items()},
+        "notices": proof.notices,
+    }
+
+
+def _resolution(proof: PairProof) -> list[str]:
+    """What so many replies can show, and what only a toy can."""
+    tests, replies = len(proof.tests()), max((samples.replies for samples in proof.samples), default=0)
+    if not tests or not replies:
+        return []
+    shift = visible_shift(replies, tests)
+    return [
+        f"{replies} replies with a rule show a mistake that moves a probability by {shift:.2f} or more; --samples",
+        "makes that finer, and `specchat verify --toy` looks at the rules themselves.",
+    ]
+
+
+def _text(head: Sequence[str], checks: Sequence[Check], complete: bool, remarks: Sequence[str] = ()) -> str:
+    return "\n".join([*head, "", *check_lines(checks), *remarks, verdict_line(checks, complete)]) + "\n"
+
+
+def _data(checks: Sequence[Check], complete: bool) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "specchat": __version__,
+        "complete": complete,
+        "lossless": complete and all(check.holds for check in checks),
+        "significance": SIGNIFICANCE,
+        "checks": checks_data(checks),
+    }
