@@ -59,8 +59,8 @@ def chi_square_tail(statistic: float, df: int) -> float:
 def chi_square_fit(tables: Iterable[Table]) -> Fit:
     """Pearson's test over several tables together, for many counts: the tail is the chi-square one.
 
-    With cells of 20 and more expected counts that tail is close where it matters: of simulated tables of the size of
-    ``verify --toy`` the share beyond it was not more than twice what it says, down to 1e-5.
+    With cells of 20 and more expected counts that tail is close where it matters: of 300,000 simulated tables of the
+    size of ``verify --toy``, the share beyond a tail of 1e-2 to 2e-5 was 0.7 to 2.2 times what it says.
     """
     statistic, df = 0.0, 0
     for counts, probs in tables:

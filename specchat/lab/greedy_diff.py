@@ -22,8 +22,6 @@ from specchat.lab.writer import Law, Writer, plain
 
 _MOST_FLIPS = 16
 """So many differences in one reply are enough to know."""
-_ELSEWHERE = "Say hello."
-"""A prompt of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +104,10 @@ class GreedyReplies:
     def law_at_end(self, prompt: BenchPrompt, reply: Sequence[CommittedToken]) -> Law:
         """What plain decoding would draw in place of the reply's last token, at temperature 1 and not truncated.
 
-        Right after `plain` the cache holds the reply as it was written, token by token; after `forget` it is read
-        anew, all at once.
+        Right after `plain` the cache holds the reply as it was written, token by token; after `Writer.forget` it is
+        read anew, all at once.
         """
         return self._writer.law(prompt.text, reply[:-1], self._pure)
-
-    def forget(self) -> None:
-        """Has the cache forget the reply, by a prompt that has little in common with it."""
-        self._writer.write(_ELSEWHERE, plain(self._settings.sampling, 1))
 
     def compare(self, prompt: BenchPrompt, reply: Sequence[CommittedToken], diff: GreedyDiff) -> None:
         """Writes the reply in the mode of ``diff``, and adds what differs from plain decoding's.

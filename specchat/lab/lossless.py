@@ -169,10 +169,12 @@ class Verification:
                 for mode, way in ways.items():
                     way.compare(prompt, reply, diffs[mode])
                 if "exact" not in modes:  # whose passes have no noise
-                    first.forget()
+                    self._writer.forget()
                     proof.noise.add(as_written, first.law_at_end(prompt, reply))
             except NotThisTextError:
                 self._skipped(prompt)
+        if not all(diff.tokens for diff in diffs.values()):
+            raise SpecchatError("No reply could be compared with plain decoding's.", "Choose another pair.")
 
     def _count(self, proof: PairProof) -> None:
         """Writes the short replies, rule by rule in turn, so that a run that is stopped has samples of all."""
@@ -185,6 +187,7 @@ class Verification:
             if (context := counting.context(prompt)) is None:
                 continue
             try:
+                self._writer.forget()  # plain decoding's law must not rest on what speculation left in the cache
                 for done in range(plan.num_samples):
                     share = (i + done / plan.num_samples) / len(plan.prompts)
                     self._on_progress("counting first tokens", share, prompt.category)

@@ -21,6 +21,8 @@ Law: TypeAlias = Mapping[int, float]
 """The largest probabilities of a distribution by id: as many as a round's details hold."""
 
 _WAKE_SECONDS = 0.1
+_ELSEWHERE = "Say hello."
+"""A prompt that has little in common with others."""
 
 
 class NotThisTextError(Exception):
@@ -142,6 +144,13 @@ class Writer:
         details = written.rounds[0].details
         assert details is not None
         return law_of(details[0].p)
+
+    def forget(self) -> None:
+        """Has the models' caches forget what they hold of other prompts: these are read anew, and all at once.
+
+        Raises: as `write`.
+        """
+        self.write(_ELSEWHERE, plain(SamplingParams(temperature=0.0), 1))
 
     def _check_stop(self) -> None:
         if self._should_stop():

@@ -116,7 +116,7 @@ class ResamplesFromP(TokenRule):
 
 def test_a_broken_rule_is_found(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(verification._RULES, "token", ResamplesFromP())
-    proof = prove(engine, replace(PLAN, rules=("token",), num_samples=150, num_tokens=4))
+    proof = prove(engine, replace(PLAN, rules=("token",), num_samples=100, num_tokens=4))
     assert "first tokens that the draft overrates" in failed(proof)
     assert "NOT lossless" in pair_report(proof)
     assert not pair_data(proof)["lossless"]
