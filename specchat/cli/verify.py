@@ -19,7 +19,7 @@ from specchat.core.settings import ReplySettings
 from specchat.engine.process import ProcessEngine
 from specchat.errors import UsageError
 from specchat.lab.bench_plan import one_of_each
-from specchat.lab.checks import Check
+from specchat.lab.checks import Check, require_tests
 from specchat.lab.lossless import PairProof, ProofPlan, Verification
 from specchat.lab.lossless_report import pair_data, pair_report, toy_checks, toy_data, toy_report
 from specchat.lab.prompts import PROMPTS
@@ -50,8 +50,11 @@ def _verify_toy(options: argparse.Namespace, interrupt: Interrupt) -> int:
         if hasattr(options, name):
             raise UsageError(f"--{name} is for a pair, and --toy needs none.", "Leave one of them out.")
     proof = _prove_toy(getattr(options, "tokens", NUM_TOKENS), _seed(options), interrupt)
+    checks = toy_checks(proof)
+    if proof.complete:
+        require_tests(checks, proof.tokens_a_rule)
     _write(options, toy_report(proof), toy_data(proof))
-    return _status(toy_checks(proof), proof.complete)
+    return _status(checks, proof.complete)
 
 
 def _prove_toy(num_tokens: int, seed: int, interrupt: Interrupt) -> ToyProof:

@@ -9,6 +9,7 @@ from statistics import NormalDist
 from textwrap import wrap
 from typing import Any
 
+from specchat.errors import UsageError
 from specchat.lab.goodness_of_fit import Fit
 
 SIGNIFICANCE = 1e-4
@@ -57,9 +58,24 @@ def level(num_tests: int) -> float:
 
 
 def judged(tests: Sequence[Tested]) -> list[Check]:
-    """The tests as checks. If everything is lossless one of them fails with a chance of at most `SIGNIFICANCE`."""
-    bound = level(len(tests))
-    return [Check(test.subject, test.what, test.fit.p_value >= bound, test.fit, test.detail) for test in tests]
+    """The tests as checks. If everything is lossless one of them fails with a chance of at most `SIGNIFICANCE`.
+
+    A test that had too little to count could not fail, and so is no check.
+    """
+    able = [test for test in tests if test.fit.df > 0 or test.fit.p_value < 1]
+    bound = level(len(able))
+    return [Check(test.subject, test.what, test.fit.p_value >= bound, test.fit, test.detail) for test in able]
+
+
+def require_tests(checks: Sequence[Check], num_samples: int) -> None:
+    """Checks that so many samples of each rule could have made a test fail.
+
+    Raises:
+        UsageError: they are too few.
+    """
+    num_tests = sum(check.fit is not None for check in checks)
+    if num_tests == 0 or num_samples == 0 or visible_shift(num_samples, num_tests) >= 0.5:
+        raise UsageError("So little was counted that nothing could fail.", "Ask for more --samples or --tokens.")
 
 
 def check_lines(checks: Sequence[Check]) -> list[str]:

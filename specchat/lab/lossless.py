@@ -13,7 +13,7 @@ from specchat.core.settings import Mode, ReplySettings, Rule, in_mode
 from specchat.engine.interface import Engine, Load, Loaded
 from specchat.errors import SpecchatError, UsageError
 from specchat.lab.bench import OnProgress, Stopped
-from specchat.lab.checks import Check, Tested, judged
+from specchat.lab.checks import Check, Tested, judged, require_tests
 from specchat.lab.first_tokens import FirstTokens, Samples
 from specchat.lab.greedy_diff import GreedyDiff, GreedyReplies
 from specchat.lab.numerics import Noise
@@ -78,6 +78,11 @@ class PairProof:
             *self._same_law(),
             *judged(self.tests()),
         ]
+
+    @property
+    def num_replies(self) -> int:
+        """How many short replies were written with each rule."""
+        return max((samples.replies for samples in self.samples), default=0)
 
     def tests(self) -> list[Tested]:
         """The statistical tests."""
@@ -198,6 +203,7 @@ class Verification:
                 self._skipped(prompt)
         if not any(samples.judged for samples in proof.samples):  # which would have shown nothing
             raise SpecchatError("Nothing was drafted, so nothing was verified.", "Choose another draft.")
+        require_tests(proof.checks(), proof.num_replies)
 
     def _skipped(self, prompt: BenchPrompt) -> None:
         self._writer.notices.append(f"The reply to {prompt.name!r} cannot be gone on with, and was left out in part.")

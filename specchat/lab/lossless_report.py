@@ -27,7 +27,8 @@ def toy_report(proof: ToyProof) -> str:
         f"A toy target whose law is known: a reply of {proof.num_tokens:,} tokens with each setting, temperature 0.7.",
         "Drafts: the target blurred, and a stranger. cut: with top-k, top-p and min-p.",
     ]
-    return _text(head, checks, proof.complete)
+    counted = proof.tokens_a_rule
+    return _text(head, checks, proof.complete, [_resolution(f"{counted:,} tokens", counted, checks)])
 
 
 def pair_report(proof: PairProof) -> str:
@@ -42,7 +43,10 @@ def pair_report(proof: PairProof) -> str:
         f"{plan.num_samples} short ones after a text of each at temperature {sampling.temperature:g}, seed {plan.seed}",
         *proof.notices,
     ]
-    return _text(head, proof.checks(), proof.complete, _resolution(proof))
+    checks = proof.checks()
+    shown = _resolution(f"{proof.num_replies} short replies", proof.num_replies, checks)
+    finer = "More --samples make that finer; `specchat verify --toy` looks at the rules themselves." if shown else ""
+    return _text(head, checks, proof.complete, [shown, finer])
 
 
 def toy_data(proof: ToyProof) -> dict[str, Any]:
@@ -71,20 +75,17 @@ def pair_data(proof: PairProof) -> dict[str, Any]:
     }
 
 
-def _resolution(proof: PairProof) -> list[str]:
-    """What so many replies can show, and what only a toy can."""
-    tests, replies = len(proof.tests()), max((samples.replies for samples in proof.samples), default=0)
-    if not tests or not replies:
-        return []
-    shift = visible_shift(replies, tests)
-    return [
-        f"{replies} replies with a rule show a mistake that moves a probability by {shift:.2f} or more; --samples",
-        "makes that finer, and `specchat verify --toy` looks at the rules themselves.",
-    ]
+def _resolution(what: str, counted: int, checks: Sequence[Check]) -> str:
+    """What so much counting with each rule can show."""
+    num_tests = sum(check.fit is not None for check in checks)
+    if not counted or not num_tests:
+        return ""
+    shift = visible_shift(counted, num_tests)
+    return f"{what} with a rule show a mistake that moves a probability by {shift:.2g} or more."
 
 
 def _text(head: Sequence[str], checks: Sequence[Check], complete: bool, remarks: Sequence[str] = ()) -> str:
-    return "\n".join([*head, "", *check_lines(checks), *remarks, verdict_line(checks, complete)]) + "\n"
+    return "\n".join([*head, "", *check_lines(checks), *filter(None, remarks), verdict_line(checks, complete)]) + "\n"
 
 
 def _data(checks: Sequence[Check], complete: bool) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 Each setting writes one long reply. What follows a state, and what follows two, must come as often as the transition
 matrix says; and so must the tokens that the draft overrates, which mistakes of a rule bring too often or too seldom.
-The law is worked out here from the matrix and the settings alone, not by
-the code that is checked.
+The law is worked out here from the matrix and the settings alone, not by the code that is checked.
 """
 
 from __future__ import annotations
@@ -81,6 +80,11 @@ class ToyProof:
     num_tokens: int
     replies: list[Counted] = field(default_factory=list)
     complete: bool = False
+
+    @property
+    def tokens_a_rule(self) -> int:
+        """How many tokens were counted with each rule whose replies are finished."""
+        return min((int(reply.pairs.sum()) for reply in self.replies), default=0) * len(WAYS)
 
     def tests(self) -> list[Tested]:
         """Two tests of each reply, and one of all replies with the same rule."""

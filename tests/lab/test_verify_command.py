@@ -112,6 +112,7 @@ def test_a_real_pair_from_the_shell(models: tuple[str, ...]) -> None:
     [
         (("--toy", "--samples", "3"), "--samples is for a pair"),
         (("--toy", "--pair", "x"), "--pair is for a pair"),
+        (("--toy", "--tokens", "2"), "nothing could fail"),
         (("--pair", "no-such-pair"), "no-such-pair"),
     ],
 )
