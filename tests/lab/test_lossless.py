@@ -179,7 +179,9 @@ def test_noise_is_what_two_evaluations_differ_by() -> None:
     assert sorted(noise.distances) == pytest.approx([math.log(0.25 / 0.3), math.log(0.25 / 0.2)])
     assert noise.variations == [pytest.approx(0.05)]
     assert noise.variation == pytest.approx(0.1)
-    assert (Noise().distance, Noise().variation) == (0.01, 0.02)
+    assert (Noise().distance, Noise().variation) == (0.01, 0.1)
+    noise.variations.append(0.2)
+    assert noise.variation == pytest.approx(0.4)
 
 
 def test_a_token_at_the_edge_of_truncation_is_no_difference_but_more_is() -> None:
