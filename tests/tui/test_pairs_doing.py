@@ -172,7 +172,7 @@ class TestAnyTargetWithAnyDraft:
                 pilot, lambda: "✗ differs" in words(app) and "✓ same" in words(app) and "✓ itself" in words(app)
             )
             await in_terminal(pilot, "end")
-            assert "the draft one of the kind 'llama'" in words(app)
+            await until(pilot, lambda: "the draft one of the kind 'llama'" in words(app))
             await in_terminal(pilot, "home", "enter")
             await until(pilot, lambda: "Tiny target ⟵ n-gram" in words(app))
             assert kept.state.combined == (("target", "ngram"),)
