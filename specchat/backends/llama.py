@@ -43,6 +43,7 @@ __all__ = [
     "load_model",
 ]
 
+_BF16 = 30  # GGML_TYPE_BF16, which llama_cpp has no name for
 _ANOTHER_MODEL = "Update llama-cpp-python, or choose another model or another file of this one."
 
 
@@ -204,8 +205,9 @@ class LlamaModel:
                 on the CPU, where more gain little, and 512 elsewhere.
             n_sequences: how many sequences it can hold.
             threads: how many threads compute on the CPU; None for one a fast core.
-            exact: flash attention on rather than where llama.cpp wants it: passes of several tokens then give the
-                same bits as single ones as far as they can (load with ``repack=False``).
+            exact: flash attention on rather than where llama.cpp wants it, and on the CPU values kept as bf16: passes
+                of several tokens then give the same bits as single ones as far as they can (load with
+                ``repack=False``).
 
         Raises:
             UsageError: a size is zero or negative.
@@ -229,6 +231,10 @@ class LlamaModel:
         params.flash_attn_type = (
             llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED if exact else llama_cpp.LLAMA_FLASH_ATTN_TYPE_AUTO
         )
+        if exact and not self.facts.gpu_layers:
+            # From 257 tokens on a single token's attention is shared out among threads and summed in another order than
+            # that of several, but only where keys and values have the same type.
+            params.type_v = _BF16
         params.swa_full = False
         params.kv_unified = False
         params.no_perf = True

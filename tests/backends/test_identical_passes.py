@@ -68,3 +68,27 @@ def test_greedy_text_is_the_same_up_to_the_limit(tmp_path, architecture):
             chunk = tokens[start : min(start + size, 202)]
             together += list(context.decode([PassInput(0, chunk, len(chunk))])[0].copy())
         np.testing.assert_array_equal(np.array(together), np.array(rows))
+
+
+class UnequalLater(MarkovModel):
+    """A model whose larger passes are off by a bit after so many tokens."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__(np.full((6, 6), 1 / 6), max_batch=64)
+        self.after = after
+
+    def decode(self, inputs):
+        several = len(inputs[0].tokens) > 1 and len(self.tokens()) >= self.after
+        rows = super().decode(inputs)
+        return [np.nextafter(row, np.float32(9)) for row in rows] if several else rows
+
+
+@pytest.mark.parametrize(("after", "found"), [(0, 1), (257, 1), (1000, 12)])
+def test_a_longer_text_is_tried_as_well(after, found):
+    assert largest_identical_pass(UnequalLater(after), 12) == found
+
+
+@pytest.mark.model
+def test_attention_over_a_longer_text_is_shared_out_among_threads_and_stays_the_same(smollm2_path):
+    with load_model(smollm2_path, repack=False) as model:
+        assert largest_identical_pass(model.context(n_ctx=512, max_logits=6, threads=2, exact=True), 5) == 5
