@@ -27,12 +27,25 @@ from specchat.engine.pair import LoadedPair
 from specchat.engine.predictions import predict_free, predict_model, recommend
 from specchat.errors import DecodeError
 
+_CODE = """\
+```python
+def average_speed(trips):
+    total = 0
+    hours = 0
+    for trip in trips:
+        total += trip.distance
+        hours += trip.duration
+    return total / hours if hours else 0
+```"""
 PROMPTS = (
     "Write a Python function that returns the n-th Fibonacci number, with a docstring.",
-    "Why is the sky blue? Answer in a few sentences.",
+    "天空为什么是蓝色的？请用几句话回答。",
+    f"Rename `total` to `kilometres` in this function and change nothing else. Print all of it.\n\n{_CODE}",
     "A train travels 180 km in 2.5 hours. What is its average speed? Show your work.",
-    "List ten European capitals with their countries.",
+    "Why do cats purr? Answer in a few sentences.",
+    f"给下面的函数加上中文文档字符串，其余代码不要改动，输出完整代码。\n\n{_CODE}",
 )
+"""Code, chat, rewriting and mathematics, in English and Chinese; the first four have all kinds, where time is short."""
 _NUM_DRAFT_TOKENS = 4
 _LEAST_TOKENS = 16
 _DRAFT_REPETITIONS = 7

@@ -22,8 +22,8 @@ from specchat.engine.measuring import PROMPTS
 from specchat.engine.process import ProcessEngine
 
 OUTPUT = Path(__file__).with_name("predictions.json")
-DRAFTS = (("none", 0), ("draft", 1), ("draft", 2), ("draft", 4), ("ngram", 3), ("ngram", 7))
-MAX_TOKENS = 64
+DRAFTS = (("none", 0), ("draft", 2), ("draft", 4), ("ngram", 3), ("ngram", 7))
+MAX_TOKENS = 128
 _Answer = TypeVar("_Answer")
 
 
