@@ -3,14 +3,16 @@
 ``python -m tests.benchmarks.fast_against_plain TARGET.gguf DRAFT.gguf`` takes some minutes. Why not the bench?
 ``specchat bench`` compares whole replies, and a machine that other people use as well changes its speed within one.
 Here both ways of writing a reply take turns every few tokens, each with a clock that stands still meanwhile, so that
-both meet the same seconds. Each has models of its own; everything else is as in the engine: the calibrated pair, the
-combined drafter, temperature 0. Prints the ratio for each prompt, for each kind of text, and of all.
+both meet the same seconds. Each has models of its own, and they change places, for no two copies in memory are equally
+fast. Everything else is as in the engine: calibrated costs, the combined drafter, no draft model where it cannot pay;
+temperature 0. Prints the ratio for each prompt, for each kind of text, and of all.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections import defaultdict
@@ -112,13 +114,12 @@ def compare(fast: Writer, plain: Writer, *, fast_first: bool) -> float:
 
 def main() -> None:
     options = _options()
-    load = Load(options.target, options.draft, n_ctx=2048)
-    with closing(load_pair(load, lambda *_: True)) as pair, closing(
-        load_pair(Load(options.target, n_ctx=2048), lambda *_: True)
-    ) as other:  # fmt: skip
+    load = Load(options.target, options.draft, n_ctx=2048, draft_if_it_pays=True)
+    with closing(load_pair(load, lambda *_: True)) as one, closing(load_pair(load, lambda *_: True)) as other:
         _say("calibrating …")
-        calibrate(pair, quick=True, on_progress=lambda _: None, should_stop=lambda: False)
-        ratios = _measure(pair, other, options)
+        found = calibrate(one, quick=True, on_progress=lambda _: None, should_stop=lambda: False)
+        other.experience.target.learn(found.pass_seconds)
+        ratios = _measure(one, other, options)
     if options.json:
         options.json.write_text(json.dumps(ratios, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     groups = defaultdict(list)
@@ -141,20 +142,22 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measure(pair: LoadedPair, other: LoadedPair, options: argparse.Namespace) -> dict[str, list[float]]:
-    lengths, other_lengths = DraftLengths(pair.experience), DraftLengths(other.experience)
+def _measure(one: LoadedPair, other: LoadedPair, options: argparse.Namespace) -> dict[str, list[float]]:
+    """By prompt the ratio of each repetition: the mean of two, for each of which the models change places."""
     sampling = SamplingParams(temperature=0)
     fast = ReplySettings(sampling, "fast", None, drafter="auto", max_tokens=options.max_tokens, seed=1)
     plain = ReplySettings(sampling, "watch", drafter="none", max_tokens=options.max_tokens, seed=1)
+    loaded = [(pair, DraftLengths(pair.experience)) for pair in (one, other)]
     ratios: dict[str, list[float]] = defaultdict(list)
     for repetition in range(options.repetitions):
-        for number, prompt in enumerate(choose_prompts(PROMPTS, options.categories.split(","))):
-            ours = Writer(pair, lengths, fast, prompt)
-            ratio = compare(
-                ours, Writer(other, other_lengths, plain, prompt), fast_first=(number + repetition) % 2 == 0
-            )
-            ratios[prompt.name].append(ratio)
-            _say(f"{repetition} {prompt.category} {prompt.name}: {ratio:.3f}, {ours.drafted} drafted")
+        for prompt in choose_prompts(PROMPTS, options.categories.split(",")):
+            found = []
+            for number, (mine, yours) in enumerate((loaded, loaded[::-1])):
+                ours = Writer(*mine, fast, prompt)
+                found.append(compare(ours, Writer(*yours, plain, prompt), fast_first=(number + repetition) % 2 == 0))
+            ratios[prompt.name].append(math.sqrt(found[0] * found[1]))
+            both = ", ".join(f"{each:.3f}" for each in found)
+            _say(f"{repetition} {prompt.category} {prompt.name}: {both}; {ours.drafted} drafted")
     return ratios
 
 
