@@ -12,7 +12,6 @@ import numpy as np
 
 from specchat.backends.base import LanguageModel, PassInput
 
-
 _SHORT, _LONG = 8, 300
 """Tokens before the passes that are tried: attention over more than 256 takes other routines on a CPU."""
 
@@ -43,7 +42,7 @@ def largest_identical_pass(model: LanguageModel, upto: int, *, sequence: int = 0
 
 
 def _first_run(model: LanguageModel, sequence: int, num_before: int, sizes: Sequence[int]) -> int:
-    """The last of these ascending sizes up to which all are identical after so many tokens; 1 where the first is not."""
+    """The last of these ascending sizes up to which all are identical after so many tokens; 1 where none is."""
     ids = _ordinary_tokens(model, num_before + sizes[-1] + 1)
     before, ids = ids[:num_before], ids[num_before:]
     model.truncate(sequence, 0)
