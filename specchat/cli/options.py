@@ -118,7 +118,7 @@ def _add_verify(commands: Any) -> None:
     what.add_argument("--toy", action="store_true", help="no model: the decoding loop on a pair whose law is known")
     what.add_argument(
         "--samples", metavar="N", type=_whole(1),
-        help="short replies after each of six texts, under each rule (default 60: about two minutes for a small pair)",
+        help="short replies after each of six texts, under each rule (default 60: some minutes for a small pair)",
     )  # fmt: skip
     what.add_argument("--tokens", metavar="N", type=_whole(2), help="of each reply at temperature 0 (48; toy: 6000)")
     _add_rule(what)
