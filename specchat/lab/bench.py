@@ -10,44 +10,19 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from specchat.core.settings import ChatMessage
-from specchat.engine.interface import (
-    Calibrate,
-    Calibration,
-    Command,
-    Engine,
-    Failed,
-    Load,
-    Loaded,
-    LoadProgress,
-    Message,
-    Note,
-    Progress,
-    Reply,
-    ReplyEvent,
-    Stop,
-)
-from specchat.errors import SpecchatError, UsageError, from_dict
+from specchat.engine.interface import Calibrate, Calibration, Engine, Load, Loaded
+from specchat.errors import SpecchatError, UsageError
 from specchat.lab.bench_plan import OURS, Plan, Setting, Trial, Who
 from specchat.lab.bench_samples import ReplyFold, Sample, TrialResult
+from specchat.lab.engine_talk import EngineTalk, OnProgress, Stopped
 from specchat.lab.llama_server import LlamaServer
 from specchat.lab.machine import Machine, find_machine
 from specchat.lab.prompts import BenchPrompt
 
-OnProgress = Callable[[str, float, str], None]
-"""Told what is going on, how much of it is done (0 to 1), and a detail."""
-
-_WAKE_SECONDS = 0.1
 _WARM_UP = BenchPrompt("warm-up", "warm-up", "en", "Name three colours and three animals.")
 _WARM_UP_TOKENS = 16
-
-_Answer = TypeVar("_Answer", bound=Message)
-
-
-class Stopped(Exception):  # noqa: N818 - it is not an error
-    """The person asked to stop."""
 
 
 @dataclass(slots=True)
@@ -107,9 +82,8 @@ class Bench:
         self._memory = memory
         self._on_progress = on_progress
         self._should_stop = should_stop
-        self._replies = 0
-        self._stopping = False
         self._notices: list[str] = []
+        self._talk = EngineTalk(engine, self._notices.append, on_progress, should_stop)
         self._last_prompt: BenchPrompt | None = None
 
     def run(self, load: Load, *, quick: bool = False) -> BenchResult | None:
@@ -142,12 +116,12 @@ class Bench:
 
     def _prepare(self, load: Load, quick: bool) -> BenchResult:
         machine = find_machine(self._engine, load.threads)
-        loaded = self._ask(load, Loaded)
+        loaded = self._talk.ask(load, Loaded)
         self._notices += loaded.notes
         if machine.is_busy:
             self._notices.append(f"Other programs are at work here ({machine.load_text}): the times are not reliable.")
         plan = self._possible(loaded)
-        calibration = self._ask(Calibrate(quick=quick), Calibration)
+        calibration = self._talk.ask(Calibrate(quick=quick), Calibration)
         for drafter in ("none", *dict.fromkeys(setting.drafter for setting in plan.settings)):
             self._write(Setting(drafter=drafter), _WARM_UP, _WARM_UP_TOKENS, seed=plan.seed)
         for server in self._servers.values():
@@ -195,19 +169,10 @@ class Bench:
 
     def _write(self, setting: Setting, prompt: BenchPrompt, max_tokens: int, *, seed: int) -> Sample:
         """One reply of ours."""
-        self._check_stop()
-        self._replies += 1
         fold = ReplyFold()
-        message = ChatMessage("user", prompt.text)
         settings = setting.reply_settings(max_tokens, seed)
-        self._engine.send(Reply(self._replies, (message,), settings, measure_plain=False))
-        while fold.finished is None:
-            if isinstance(received := self._receive(), ReplyEvent) and received.reply == self._replies:
-                fold.add(received.event)
-        if fold.finished.reason == "interrupted":
-            raise Stopped
-        while fold.finished.reason == "error":
-            self._receive()  # raises what the error was: that follows
+        for event in self._talk.reply((ChatMessage("user", prompt.text),), settings):
+            fold.add(event)
         return fold.sample(self._memory())
 
     def _other(
@@ -219,43 +184,6 @@ class Bench:
         if sample is None:
             raise Stopped
         return sample
-
-    def _ask(self, command: Command, kind: type[_Answer]) -> _Answer:
-        self._check_stop()
-        self._engine.send(command)
-        while not isinstance(message := self._receive(), kind):
-            if isinstance(message, LoadProgress):
-                self._on_progress(f"loading the {message.model}", message.fraction, "")
-            elif isinstance(message, Progress):
-                self._on_progress(message.what, message.fraction, "")
-        return message
-
-    def _check_stop(self) -> None:
-        if self._should_stop():
-            raise Stopped
-
-    def _receive(self) -> Message:
-        """The next message; a failure is raised, a note is kept.
-
-        Raises:
-            Stopped: what was going on was stopped.
-            SpecchatError: it failed.
-        """
-        while True:
-            if self._should_stop() and not self._stopping:
-                self._stopping = True
-                self._engine.send(Stop())
-            message = self._engine.receive(_WAKE_SECONDS)
-            if isinstance(message, Failed):
-                if message.kind == "CancelledError":
-                    raise Stopped
-                raise from_dict(
-                    {"kind": message.kind, "message": message.message, "next_step": message.next_step}
-                )  # fmt: skip
-            if isinstance(message, Note):
-                self._notices.append(message.text)
-            elif message is not None:
-                return message
 
 
 def _title(trial: Trial, repetitions: int, seconds_left: float | None) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from specchat.core.settings import Mode, ReplySettings, Rule, in_mode
 from specchat.engine.interface import Engine, Load, Loaded
 from specchat.errors import SpecchatError, UsageError
-from specchat.lab.bench import OnProgress, Stopped
 from specchat.lab.checks import Check, Tested, judged, require_tests
+from specchat.lab.engine_talk import OnProgress, Stopped
 from specchat.lab.first_tokens import FirstTokens, Samples
 from specchat.lab.greedy_diff import GreedyDiff, GreedyReplies
 from specchat.lab.numerics import Noise

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from specchat.core.events import Event, Round
 from specchat.core.sampling_params import SamplingParams
 from specchat.core.settings import ReplySettings, Rule
-from specchat.lab.bench import OnProgress
 from specchat.lab.checks import Tested
+from specchat.lab.engine_talk import OnProgress
 from specchat.lab.goodness_of_fit import Table, binomial_fit, chi_square_fit
 
 Matrix = NDArray[np.float64]

@@ -13,14 +13,13 @@ from typing import TypeAlias
 from specchat.core.events import Candidate, CommittedToken, Finished, Prefill, Round
 from specchat.core.sampling_params import SamplingParams
 from specchat.core.settings import ChatMessage, ReplySettings
-from specchat.engine.interface import Engine, Failed, Load, Loaded, LoadProgress, Message, Note, Reply, ReplyEvent, Stop
-from specchat.errors import ContextFullError, from_dict
-from specchat.lab.bench import OnProgress, Stopped
+from specchat.engine.interface import Engine, Load, Loaded
+from specchat.errors import ContextFullError
+from specchat.lab.engine_talk import EngineTalk, OnProgress
 
 Law: TypeAlias = Mapping[int, float]
 """The largest probabilities of a distribution by id: as many as a round's details hold."""
 
-_WAKE_SECONDS = 0.1
 _ELSEWHERE = "Say hello."
 """A prompt that has little in common with others."""
 
@@ -61,11 +60,7 @@ class Writer:
 
     def __init__(self, engine: Engine, on_progress: OnProgress, should_stop: Callable[[], bool]) -> None:
         self.notices: list[str] = []
-        self._engine = engine
-        self._on_progress = on_progress
-        self._should_stop = should_stop
-        self._stopping = False
-        self._replies = 0
+        self._talk = EngineTalk(engine, self._notice, on_progress, should_stop)
         self._prompts: dict[str, int] = {}
 
     def load(self, load: Load) -> Loaded:
@@ -75,14 +70,10 @@ class Writer:
             Stopped: the person asked to stop.
             SpecchatError: it cannot be loaded.
         """
-        self._check_stop()
-        self._engine.send(load)
-        while not isinstance(message := self._receive(), Loaded):
-            if isinstance(message, LoadProgress):
-                self._on_progress(f"loading the {message.model}", message.fraction, "")
-        for note in message.notes:
+        loaded = self._talk.ask(load, Loaded)
+        for note in loaded.notes:
             self._notice(note)
-        return message
+        return loaded
 
     def write(
         self, question: str, settings: ReplySettings, after: Sequence[CommittedToken] = (), *, details: bool = False
@@ -94,39 +85,19 @@ class Writer:
             NotThisTextError: a reply cannot go on after these tokens.
             SpecchatError: it failed.
         """
-        self._check_stop()
-        self._replies += 1
-        messages = [ChatMessage("user", question)]
-        if after:
-            messages.append(_cut_reply(after))
-        self._engine.send(
-            Reply(
-                self._replies,
-                tuple(messages),
-                settings,
-                continue_last=bool(after),
-                details=details,
-                measure_plain=False,
-            )
-        )
+        messages = (ChatMessage("user", question), *([_cut_reply(after)] if after else ()))
         rounds: list[Round] = []
         finished: Finished | None = None
         num_read = 0
-        while finished is None:
-            message = self._receive()
-            if not isinstance(message, ReplyEvent) or message.reply != self._replies:
-                continue
-            match message.event:
+        for event in self._talk.reply(messages, settings, continue_last=bool(after), details=details):
+            match event:
                 case Prefill(model="target", tokens=read, reused=reused):
                     num_read = read + reused
                 case Round():
-                    rounds.append(message.event)
+                    rounds.append(event)
                 case Finished():
-                    finished = message.event
-        if finished.reason == "interrupted":
-            raise Stopped
-        while finished.reason == "error":
-            self._receive()  # raises what the error was: that follows
+                    finished = event
+        assert finished is not None
         if self._prompts.setdefault(question, num_read - len(after)) + len(after) != num_read:
             raise NotThisTextError
         if not rounds:
@@ -152,29 +123,9 @@ class Writer:
         """
         self.write(_ELSEWHERE, plain(SamplingParams(temperature=0.0), 1))
 
-    def _check_stop(self) -> None:
-        if self._should_stop():
-            raise Stopped
-
     def _notice(self, text: str) -> None:
         if text not in self.notices:
             self.notices.append(text)
-
-    def _receive(self) -> Message:
-        """The next message; a failure is raised, a note is kept."""
-        while True:
-            if self._should_stop() and not self._stopping:
-                self._stopping = True
-                self._engine.send(Stop())
-            message = self._engine.receive(_WAKE_SECONDS)
-            if isinstance(message, Failed):
-                if message.kind == "CancelledError":
-                    raise Stopped
-                raise from_dict({"kind": message.kind, "message": message.message, "next_step": message.next_step})
-            if isinstance(message, Note):
-                self._notice(message.text)
-            elif message is not None:
-                return message
 
 
 def plain(sampling: SamplingParams, max_tokens: int) -> ReplySettings:

@@ -14,44 +14,18 @@ import pytest
 
 from specchat.cli import bench as command
 from specchat.cli import main
-from specchat.engine.interface import DeviceList, Load
-from specchat.engine.local import LocalEngine
+from specchat.engine.interface import Load
 from specchat.errors import LoadError
-from tests.engine import toy_loader
-from tests.gguf_writer import write_tiny_model
 from tests.lab.fake_llama_server import TIMINGS, Script, fake_server
+from tests.lab.toys import ToyEngine, tiny_pair
 
+pytestmark = pytest.mark.usefixtures("home")
 SHORT = ("--repetitions", "1", "--max-tokens", "6", "--categories", "list", "--quick")
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    folder = tmp_path_factory.mktemp("gguf")
-    target = write_tiny_model(folder / "target.gguf", seed=1, n_ctx_train=60_000)
-    draft = write_tiny_model(folder / "draft.gguf", seed=1, perturb=0.1, n_ctx_train=60_000)
-    return ("--target", str(target), "--draft", str(draft))
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("config", "data", "cache", "state"):
-        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / name))
-    monkeypatch.setenv("SPECCHAT_MODELS", str(tmp_path / "models"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    return tmp_path
-
-
-class ToyEngine(LocalEngine):
-    """A toy pair in this process, whatever files are named."""
-
-    pid = os.getpid()
-
-    def __init__(self) -> None:
-        super().__init__(self.load, lambda: DeviceList((), "toy", "none"))
-
-    @staticmethod
-    def load(command: Load, on_progress):
-        return toy_loader.load(Load("quiet", command.draft and "toy-draft"), on_progress)
+    return tiny_pair(tmp_path_factory.mktemp("gguf"), 0.1)
 
 
 @pytest.fixture
