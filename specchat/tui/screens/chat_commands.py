@@ -289,10 +289,11 @@ class ChatCommands:
         replies = [message.id for message in conversation.messages if message.role == "assistant"]
         if not replies:
             raise UsageError("There is no reply yet.", "Ask something first.")
+        from specchat.chat.conversation import title_of
         from specchat.tui.screens.replay import ReplayScreen
 
         start = self._screen.pane.transcript.round_looked_at or (replies[-1], 0)
-        title = self._screen.opening.name or "this chat"
+        title = title_of(conversation.messages[0].content)  # the pair's name stands beside it
         self._screen.app.push_screen(ReplayScreen(conversation, title, start, still=self._screen.still))
 
     def _help(self) -> None:
