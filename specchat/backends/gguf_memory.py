@@ -13,6 +13,7 @@ from typing import Final
 
 from specchat.backends.gguf_description import GgufHeader, TensorInfo
 from specchat.backends.gguf_tables import REPACKED_BY_FEATURE, SNAPSHOT_ARCHITECTURES
+from specchat.backends.processor import features
 
 _CPU_MICRO_BATCH, _GPU_MICRO_BATCH = 128, 512
 
@@ -92,10 +93,10 @@ def repacked_types(system_info: str) -> frozenset[str]:
     Args:
         system_info: what llama.cpp says of the processor: ``… AVX2 = 1 | REPACK = 1 | …``.
     """
-    features = set(re.findall(r"(\w+) = 1\b", system_info))
+    built_for = features(system_info)
     found: set[str] = set()
     for feature, types in REPACKED_BY_FEATURE.items():
-        if feature in features and ("REPACK" in features or feature == "AMX_INT8"):
+        if feature in built_for and ("REPACK" in built_for or feature == "AMX_INT8"):
             found |= types
     return frozenset(found)
 

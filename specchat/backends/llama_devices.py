@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import psutil
 
-from specchat.backends.llama_library import ggml_function, llama_cpp, start
+from specchat.backends.llama_library import ggml_function, llama_cpp, start, system_info
 from specchat.backends.placement import usable_devices
 
 DeviceKind: TypeAlias = Literal["cpu", "gpu", "igpu", "accel", "meta"]
@@ -56,7 +56,7 @@ def build() -> BuildFacts:
     here = (platform.system(), platform.machine(), sys.executable or "python3")
     return BuildFacts(
         version=f"llama-cpp-python {llama_cpp.__version__}" + (f" (llama.cpp {engine})" if engine else ""),
-        system_info=llama_cpp.llama_print_system_info().decode("utf-8", "replace").strip(),
+        system_info=system_info(),
         has_gpu=has_gpu,
         note=None if has_gpu else unused_gpu_note(makers & {"NVIDIA"}, *here),
         advice=None if has_gpu else unused_gpu_note(makers, *here),

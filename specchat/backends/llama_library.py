@@ -19,9 +19,10 @@ os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # an abort would print pages of
 
 import llama_cpp
 
+from specchat.backends.processor import TILED_SWITCH, has_slow_tiles
 from specchat.errors import LoadError, MemoryShortError
 
-__all__ = ["LogRing", "allocated_bytes", "failure", "ggml_function", "llama_cpp", "log", "start"]
+__all__ = ["LogRing", "allocated_bytes", "failure", "ggml_function", "llama_cpp", "log", "start", "system_info"]
 
 _MEMORY = re.compile(
     r"out of memory|failed to allocate|unable to allocate|cannot allocate|bad_alloc|insufficient memory"
@@ -96,6 +97,13 @@ llama_cpp.llama_log_set(_keep, ctypes.c_void_p(0))
 def start() -> None:
     """Looks for devices; before a model is loaded and before devices are listed."""
     llama_cpp.llama_backend_init()
+    if has_slow_tiles(system_info()):
+        os.environ.setdefault(TILED_SWITCH, "0")
+
+
+def system_info() -> str:
+    """The processor features that llama.cpp was built for, in its own line."""
+    return str(llama_cpp.llama_print_system_info().decode("utf-8", "replace").strip())
 
 
 def failure(what: str, mark: int, next_step: str) -> LoadError:
