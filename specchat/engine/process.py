@@ -134,7 +134,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_environment(),
+            env=child_environment(),
             # Ctrl+C in the terminal goes to the whole foreground group; ours to handle, not the child's.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
@@ -236,16 +236,20 @@ def _thread(function: Callable[[IO[bytes]], None], pipe: IO[bytes]) -> threading
     return thread
 
 
-def _environment() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """What the child must know before llama.cpp is loaded; what a person has set stays.
 
     GGML_NO_BACKTRACE: a backtrace would print pages of debugger output. GOMP_SPINCOUNT: OpenMP's threads wait for each
     other by spinning, by default so long that they starve each other as soon as another program uses a core. Measured
     on two cores at load 6: 340 to 510 ms a token by default, 86 to 176 with this; on a quiet machine no difference.
+    GLIBC_TUNABLES: memory that llama.cpp allocates asks for huge pages, which many a Linux gives only to who asks; its
+    rearranged weights are read from end to end for each token. Measured in turn with and without, three times 50 single
+    steps: 1.01, 1.04 and 1.03 times as fast; passes of five tokens are not memory's business, and stay as they are.
     """
     environment = {**os.environ, "GGML_NO_BACKTRACE": "1"}
     if "OMP_WAIT_POLICY" not in environment:
         environment.setdefault("GOMP_SPINCOUNT", "10000")
+    environment.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
     return environment
 
 

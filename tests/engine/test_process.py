@@ -332,8 +332,16 @@ def load_and_abort(command: Load, on_progress: OnProgress) -> LoadedPair:
 def test_threads_of_a_busy_machine_do_not_spin_for_long(monkeypatch):
     for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
         monkeypatch.delenv(name, raising=False)
-    assert process._environment()["GOMP_SPINCOUNT"] == "10000"
-    assert process._environment()["GGML_NO_BACKTRACE"] == "1"
+    assert process.child_environment()["GOMP_SPINCOUNT"] == "10000"
+    assert process.child_environment()["GGML_NO_BACKTRACE"] == "1"
+
+
+@pytest.mark.parametrize("chosen", [None, "glibc.malloc.arena_max=1"])
+def test_memory_asks_for_huge_pages_unless_a_person_tuned_it(monkeypatch, chosen):
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("GLIBC_TUNABLES", chosen)
+    assert process.child_environment()["GLIBC_TUNABLES"] == (chosen or "glibc.malloc.hugetlb=1")
 
 
 @pytest.mark.parametrize(("name", "value"), [("OMP_WAIT_POLICY", "active"), ("GOMP_SPINCOUNT", "7")])
@@ -341,7 +349,7 @@ def test_what_a_person_set_for_openmp_stays(monkeypatch, name, value):
     for each in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
         monkeypatch.delenv(each, raising=False)
     monkeypatch.setenv(name, value)
-    environment = process._environment()
+    environment = process.child_environment()
     assert {each: environment[each] for each in environment if each in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")} == {
         name: value
     }
