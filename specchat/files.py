@@ -18,6 +18,8 @@ else:
     import fcntl
 
 _POLL_SECONDS = 0.1
+_LONGEST_TEXT = 8 << 20
+"""Characters of a text read from a file: more than any context holds, and some files never end."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -86,18 +88,22 @@ def text_or_file(text: str) -> str:
     """The text itself, or what stands in the file where it begins with ``@``.
 
     Raises:
-        UsageError: the file cannot be read.
+        UsageError: the file cannot be read, or does not end where any text that fits a context would have ended.
     """
     if not text.startswith("@"):
         return text
     name = text[1:]
     try:
-        return Path(name).expanduser().read_text(encoding="utf-8")
+        with Path(name).expanduser().open(encoding="utf-8") as file:
+            content = file.read(_LONGEST_TEXT + 1)
     except UnicodeDecodeError as problem:
         raise UsageError(f"{name} is not UTF-8 (byte {problem.start}).", "Save it as UTF-8.") from None
     except (OSError, RuntimeError, ValueError) as problem:  # nobody's home; a name that cannot be one
         reason = getattr(problem, "strerror", None) or problem
         raise UsageError(f"{name} cannot be read: {reason}.", "Correct the path.") from None
+    if len(content) > _LONGEST_TEXT:
+        raise UsageError(f"{name} is longer than {_LONGEST_TEXT:,} characters.", "Give a text that fits the context.")
+    return content
 
 
 def _try_lock(handle: int) -> bool:

@@ -262,9 +262,10 @@ def test_an_interrupt_is_passed_on_as_stop(scripted: Any, monkeypatch: pytest.Mo
     [
         (["ask"], 2, "There is no question."),
         (["ask", "  "], 2, "There is no question."),
-        (["ask", "x", "--temp", "warm"], 2, "--temp"),
+        (["ask", "x", "--temp", "warm"], 2, "--temp: 'warm' is not a number"),
         (["ask", "x", "--top-p", "0"], 2, "top-p"),
         (["ask", "x", "--gamma", "-1"], 2, "--gamma"),
+        (["ask", "x", "--gamma", "few"], 2, "--gamma: 'few' is not a whole number"),
         (["ask", "x", "--temp", "nan"], 2, "--temp"),
         (["ask", "x", "--mode", "slow"], 2, "--mode"),
         (["ask", "x", "--system", "@missing.txt"], 2, "missing.txt"),

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from specchat.files import exclusive, is_held, write_atomically
+from specchat.errors import UsageError
+from specchat.files import exclusive, is_held, text_or_file, write_atomically
 
 ROOT = str(Path(__file__).parents[1])
 
@@ -90,3 +91,15 @@ class TestLock:
         holding.wait()
         with exclusive(lock, lambda: None):
             assert is_held(lock)
+
+
+def test_a_text_or_what_stands_in_a_file(tmp_path: Path):
+    (tmp_path / "x").write_bytes("première\r\nligne\n".encode())
+    assert text_or_file("mail me@example.org") == "mail me@example.org"
+    assert text_or_file(f"@{tmp_path / 'x'}") == "première\nligne\n"
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a file that never ends")
+def test_a_file_that_never_ends_is_refused():
+    with pytest.raises(UsageError, match="longer than"):
+        text_or_file("@/dev/zero")

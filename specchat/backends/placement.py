@@ -121,6 +121,19 @@ def usable_devices(devices: Iterable[DeviceT], name: str | None) -> list[DeviceT
     return cpus + [each for each in chosen if each.kind not in ("cpu", "accel")]
 
 
+def usable_by_each(
+    devices: Iterable[DeviceT], target_device: str | None, draft_device: str | None
+) -> tuple[list[DeviceT], list[DeviceT] | None]:
+    """What the target and the draft may use; None for the draft where it is the same, as it is unless it has a name.
+
+    Raises:
+        UsageError: there is no such device.
+    """
+    found = list(devices)
+    of_draft = None if draft_device in (None, target_device) else usable_devices(found, draft_device)
+    return usable_devices(found, target_device), of_draft
+
+
 def shares_ram(device: DeviceMemory) -> bool:
     """Whether what lies on the device lies in RAM: a processor's own GPU."""
     return device.kind == "igpu" or device.name.startswith(("Metal", "MTL"))

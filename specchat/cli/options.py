@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from specchat import __version__
 from specchat.errors import UsageError
@@ -13,6 +13,7 @@ _MODES = (
     "watch: draft every round; fast: never slower than plain decoding; exact: temperature 0, bit for bit as plain "
     "decoding (default: watch, of ask: fast)"
 )
+_Number = TypeVar("_Number", int, float)
 _EPILOG = "Exit status: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted."
 
 
@@ -182,7 +183,7 @@ def _add_sampling(group: Any) -> None:
 
 def _whole(least: int) -> Callable[[str], int]:
     def whole_number(text: str) -> int:
-        value = int(text)
+        value = _parsed(int, text, "a whole number")
         if value < least:
             raise argparse.ArgumentTypeError(f"{value} is below {least}")
         return value
@@ -192,7 +193,7 @@ def _whole(least: int) -> Callable[[str], int]:
 
 def _number(least: float, most: float | None = None, above: bool = False) -> Callable[[str], float]:
     def number(text: str) -> float:
-        value = float(text)
+        value = _parsed(float, text, "a number")
         # written so that NaN, which compares as false, is refused too
         if not (value > least if above else value >= least) or not value <= (most if most is not None else 1e9):
             limits = (
@@ -202,6 +203,13 @@ def _number(least: float, most: float | None = None, above: bool = False) -> Cal
         return value
 
     return number
+
+
+def _parsed(kind: Callable[[str], _Number], text: str, what: str) -> _Number:
+    try:
+        return kind(text)
+    except ValueError:  # argparse would name the function
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
 
 
 def _auto_or(number: Callable[[str], int]) -> Callable[[str], int | None]:

@@ -16,7 +16,7 @@ from specchat.backends.gguf_memory import DEFAULT_ROWS, repacked_types
 from specchat.backends.identical_passes import largest_identical_pass
 from specchat.backends.llama import BuildFacts, LlamaLanguageModel, LlamaModel, build, devices, load_model
 from specchat.backends.llama_library import log
-from specchat.backends.placement import SMALLEST_CONTEXT, Placement, Wish, expected_shares, place, usable_devices
+from specchat.backends.placement import SMALLEST_CONTEXT, Placement, Wish, expected_shares, place, usable_by_each
 from specchat.core.experience import Experience
 from specchat.engine.interface import Device, DeviceList, Load, ModelDescription
 from specchat.engine.pair import LoadedPair, OnProgress, check_same_vocabulary
@@ -167,15 +167,8 @@ class _Loading:
         draft = self._draft_header()
         if draft is not None and draft.tensor_bytes > target.tensor_bytes:
             self._notes.append("The draft is larger than its target: drafting cannot pay. Exchange them.")
-        placement = place(
-            target,
-            draft,
-            usable_devices(devices(), command.target_device),
-            wish,
-            draft_devices=None
-            if self._draft_device == command.target_device
-            else usable_devices(devices(), self._draft_device),
-        )
+        of_target, of_draft = usable_by_each(devices(), command.target_device, command.draft_device)
+        placement = place(target, draft, of_target, wish, draft_devices=of_draft)
         self._notes += placement.notes
         if not placement.fits:
             need = f"{placement.in_ram / 2**30:.1f} GiB"

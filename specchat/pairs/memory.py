@@ -22,7 +22,7 @@ from specchat.backends.placement import (
     place,
     ram_room,
     room_on,
-    usable_devices,
+    usable_by_each,
     wanted_context,
 )
 from specchat.pairs.fetching import size_text
@@ -67,19 +67,20 @@ class Machine:
     draft_device: str | None = None
 
     def __post_init__(self) -> None:
-        for name in (self.device, self.draft_device):
-            usable_devices(self.devices, name)
+        self._usable()
 
     @property
     def target_devices(self) -> list[DeviceMemory]:
         """What the target may use."""
-        return usable_devices(self.devices, self.device)
+        return self._usable()[0]
 
     @property
     def draft_devices(self) -> list[DeviceMemory] | None:
         """What the draft may use; None for the same."""
-        chosen = self.draft_device or self.device
-        return None if chosen == self.device else usable_devices(self.devices, chosen)
+        return self._usable()[1]
+
+    def _usable(self) -> tuple[list[DeviceMemory], list[DeviceMemory] | None]:
+        return usable_by_each(self.devices, self.device, self.draft_device)
 
 
 @dataclass(frozen=True, slots=True)

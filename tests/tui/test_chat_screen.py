@@ -425,6 +425,20 @@ async def test_r_shows_rejected_tokens_and_the_inspector_explains_one():
         assert not app.screen.query_one(Inspector).display
 
 
+async def test_escape_undoes_tab_at_once_and_leaves_a_chosen_token_first():
+    async with running(ScriptedEngine([sky_reply()])) as (app, pilot):
+        await say(pilot, "why?")
+        inspector = app.screen.query_one(Inspector)
+        await pilot.press("tab")
+        assert inspector.display
+        await pilot.press("escape")
+        assert (inspector.display, app.screen.prompt.has_focus) == (False, True)
+        await pilot.press("tab", "left", "escape")
+        assert (inspector.display, app.screen.prompt.has_focus) == (False, False)
+        await pilot.press("escape")
+        assert app.screen.prompt.has_focus
+
+
 async def test_v_reads_the_reply_as_formatted_text_and_back():
     replies = [reply_events([round_of("# A |a[/INST] title|b\n\nbody|p")]), reply_events([round_of("## Then this|p")])]
     async with running(ScriptedEngine(replies)) as (app, pilot):

@@ -233,7 +233,7 @@ class ChatScreen(Screen[None]):
         """Stops; or closes the inspector; or goes back to the prompt."""
         if self.stop() or self.commands.stop_editing():
             return
-        if self.pane.transcript.cursor is not None:
+        if self.pane.transcript.has_chosen_token:
             self.pane.transcript.close_cursor()
         elif not self.pane.show_tokens():
             self.prompt.focus()

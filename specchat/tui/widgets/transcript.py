@@ -332,6 +332,11 @@ class Transcript(ScrollView, can_focus=True):
         return None if block is None else block.message_id
 
     @property
+    def has_chosen_token(self) -> bool:
+        """Whether a person put the cursor on a token, and not only Tab."""
+        return self.cursor is not None and not self._is_offered
+
+    @property
     def round_looked_at(self) -> tuple[int, int] | None:
         """The id of the reply that the cursor is in, and the number of the round of its token."""
         block = self._looked_at()
