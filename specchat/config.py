@@ -16,7 +16,8 @@ import msgspec
 import platformdirs
 
 from specchat.core.settings import Mode, Rule
-from specchat.files import exclusive, write_atomically
+from specchat.errors import UsageError
+from specchat.files import exclusive, expanded, write_atomically
 from specchat.strict_toml import convert, read_toml
 
 _APP = "specchat"
@@ -49,12 +50,20 @@ class Paths:
 
 
 def find_paths() -> Paths:
-    """The folders for this person on this system: the XDG variables, and SPECCHAT_MODELS for the models, decide."""
+    """The folders for this person on this system: the XDG variables, and SPECCHAT_MODELS for the models, decide.
+
+    Raises:
+        UsageError: SPECCHAT_MODELS begins with the home of nobody.
+    """
     data = Path(platformdirs.user_data_dir(_APP, appauthor=False))
-    models = os.environ.get("SPECCHAT_MODELS", "").strip()
+    named = os.environ.get("SPECCHAT_MODELS", "").strip()
+    try:
+        models = expanded(named).absolute() if named else data / "models"
+    except UsageError as problem:
+        raise UsageError(f"SPECCHAT_MODELS: {problem.message}", problem.next_step) from None
     return Paths(
         config=Path(platformdirs.user_config_dir(_APP, appauthor=False)),
-        models=Path(models).expanduser().absolute() if models else data / "models",
+        models=models,
         records=data / "records",
         cache=Path(platformdirs.user_cache_dir(_APP, appauthor=False)),
         state=Path(platformdirs.user_state_dir(_APP, appauthor=False)),

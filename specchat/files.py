@@ -84,6 +84,22 @@ def is_held(path: Path) -> bool:
         os.close(handle)
 
 
+def expanded(text: str | Path) -> Path:
+    """The path that a person wrote, with ``~`` and ``~NAME`` replaced by homes. ``./~x`` is a file called ``~x``.
+
+    Raises:
+        UsageError: it begins with the home of nobody.
+    """
+    try:
+        path = os.path.expanduser(text)  # noqa: PTH111 - pathlib takes ./~x for somebody's home
+    except ValueError:  # no name holds a zero byte
+        path = os.fspath(text)
+    if path.startswith("~"):
+        said = f"{text} begins with ~, and nobody's home is known by that name."
+        raise UsageError(said, f"Correct the path, or write ./{text} for a file that is called so.")
+    return Path(path)
+
+
 def text_or_file(text: str) -> str:
     """The text itself, or what stands in the file where it begins with ``@``.
 
@@ -94,11 +110,11 @@ def text_or_file(text: str) -> str:
         return text
     name = text[1:]
     try:
-        with Path(name).expanduser().open(encoding="utf-8") as file:
+        with expanded(name).open(encoding="utf-8") as file:
             content = file.read(_LONGEST_TEXT + 1)
     except UnicodeDecodeError as problem:
         raise UsageError(f"{name} is not UTF-8 (byte {problem.start}).", "Save it as UTF-8.") from None
-    except (OSError, RuntimeError, ValueError) as problem:  # nobody's home; a name that cannot be one
+    except (OSError, ValueError) as problem:  # also a name that cannot be one
         reason = getattr(problem, "strerror", None) or problem
         raise UsageError(f"{name} cannot be read: {reason}.", "Correct the path.") from None
     if len(content) > _LONGEST_TEXT:

@@ -21,7 +21,7 @@ from specchat.config import (
     models_folder,
     update_state,
 )
-from specchat.errors import ConfigError
+from specchat.errors import ConfigError, UsageError
 from specchat.pairs.catalog import Catalog
 
 
@@ -68,6 +68,9 @@ class TestPaths:
         assert models_folder() == Path("relative").absolute()
         monkeypatch.setenv("SPECCHAT_MODELS", " ")
         assert models_folder() == find_paths().records.parent / "models"
+        monkeypatch.setenv("SPECCHAT_MODELS", "~no-such-user/models")
+        with pytest.raises(UsageError, match="SPECCHAT_MODELS: ~no-such-user/models begins with ~"):
+            find_paths()
 
 
 class TestSettings:

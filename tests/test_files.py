@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from specchat.errors import UsageError
-from specchat.files import exclusive, is_held, text_or_file, write_atomically
+from specchat.files import exclusive, expanded, is_held, text_or_file, write_atomically
 
 ROOT = str(Path(__file__).parents[1])
 
@@ -97,6 +97,19 @@ def test_a_text_or_what_stands_in_a_file(tmp_path: Path):
     (tmp_path / "x").write_bytes("première\r\nligne\n".encode())
     assert text_or_file("mail me@example.org") == "mail me@example.org"
     assert text_or_file(f"@{tmp_path / 'x'}") == "première\nligne\n"
+
+
+def test_homes_in_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert expanded("~/x") == tmp_path / "x"
+    assert expanded("x~") == Path("x~")
+    assert expanded("./~no-such-user") == Path("~no-such-user")
+    for text in ("~no-such-user/x", "~\0"):
+        with pytest.raises(UsageError, match="nobody's home"):
+            expanded(text)
+    with pytest.raises(UsageError, match="nobody's home"):
+        text_or_file("@~no-such-user/x")
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a file that never ends")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specchat.cli.terminal import say
@@ -20,7 +19,7 @@ from specchat.core.settings import (
 )
 from specchat.engine.interface import Load
 from specchat.errors import ConfigError, UsageError
-from specchat.files import text_or_file
+from specchat.files import expanded, text_or_file
 
 if TYPE_CHECKING:
     from specchat.pairs.catalog import Catalog, Model, ModelPair
@@ -220,7 +219,7 @@ class Choices:
 
         if text in self._world.catalog.models:
             return self._world.catalog.models[text]
-        path = Path(text).expanduser()
+        path = expanded(text)
         if path.suffix.lower() == ".gguf" or path.exists():
             return model_from_file(path)
         return self._world.catalog.model(text)  # says which name is nearest

@@ -10,6 +10,7 @@ from specchat.cli.choices import World, look_around
 from specchat.cli.terminal import ProgressLine, interrupts, write_text
 from specchat.core.safe_text import safe_text
 from specchat.errors import UsageError
+from specchat.files import expanded
 from specchat.pairs.cut_draft import cut_draft
 from specchat.pairs.fetching import size_text
 from specchat.pairs.store import locate
@@ -17,7 +18,7 @@ from specchat.pairs.store import locate
 
 def draft(options: argparse.Namespace) -> int:
     """Writes the file and says how to use it. Returns the exit status."""
-    target, output = _file_of(look_around(), options.target), Path(options.output).expanduser()
+    target, output = _file_of(look_around(), options.target), expanded(options.output)
     line = ProgressLine()
     with interrupts() as interrupt:
         try:
@@ -44,7 +45,7 @@ def _file_of(world: World, name: str) -> Path:
     Raises:
         UsageError: there is no such model, or it has not been fetched.
     """
-    path = Path(name).expanduser()
+    path = expanded(name)
     if name not in world.catalog.models and (path.suffix.lower() == ".gguf" or path.exists()):
         return path
     stored = locate(world.catalog.model(name), world.paths.models)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from specchat.chat.export import export as to_text
 from specchat.chat.export import form_of
@@ -13,6 +12,7 @@ from specchat.cli.records import record_path
 from specchat.cli.terminal import is_terminal, say, write_text
 from specchat.core.safe_text import safe_text
 from specchat.errors import SpecchatError
+from specchat.files import expanded
 
 
 def export(options: argparse.Namespace) -> int:
@@ -20,7 +20,7 @@ def export(options: argparse.Namespace) -> int:
     record = read_record(record_path(options.record))
     for notice in record.notices:
         say(notice)
-    output = Path(options.output).expanduser() if hasattr(options, "output") else None
+    output = expanded(options.output) if hasattr(options, "output") else None
     form = getattr(options, "format", None) or ("markdown" if output is None else form_of(output))
     text = to_text(record.conversation, record.header, form)
     if output is None:

@@ -7,11 +7,12 @@ from pathlib import Path
 from specchat.chat.record_reader import list_records
 from specchat.config import find_paths
 from specchat.errors import UsageError
+from specchat.files import expanded
 
 
 def record_path(name: str) -> Path:
     """The file as it was named, or a record of that name in the folder of records."""
-    path = Path(name).expanduser()
+    path = expanded(name)
     own = find_paths().records / path.name
     return own if not path.exists() and path.name == name and own.exists() else path
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from specchat.errors import ConfigError, ModelFileError, UsageError
+from specchat.files import expanded
 from specchat.pairs import names
 from specchat.pairs.network import Network
 from specchat.strict_toml import check_keys, check_table, convert, nearest, read_toml
@@ -76,7 +77,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.path is not None:
-            if self.file or not Path(self.path).expanduser().is_absolute():
+            try:
+                absolute = expanded(self.path).is_absolute()
+            except UsageError as error:
+                raise ValueError(error.message) from None
+            if self.file or not absolute:
                 raise ValueError("`path` must be absolute (or begin with ~), and `file` left out")
             return
         checks = [(self.file, names.wrong_file_name(self.file)), (self.revision, names.wrong_revision(self.revision))]

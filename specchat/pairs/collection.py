@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from specchat.errors import ModelFileError, UsageError
+from specchat.files import expanded
 from specchat.pairs import store
 from specchat.pairs.catalog import Catalog, Model, ModelPair
 from specchat.pairs.combining import Free, pair_of, reference, references, remembered_pair
@@ -180,8 +181,9 @@ class Collection:
 
         Raises:
             ModelFileError: there is no such thing, or no model in it that can be used; it says why.
+            UsageError: the path begins with the home of nobody.
         """
-        path = path.expanduser().absolute()
+        path = expanded(path).absolute()
         findings = added_models(path, cancelled)
         if cancelled():
             return []

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from specchat.files import expanded
+
 Origin: TypeAlias = Literal["models folder", "added", "Hugging Face cache", "LM Studio", "Ollama", "llama.cpp"]
 
 _MAX_SETTINGS_BYTES = 1 << 20
@@ -37,7 +39,7 @@ def known_places(models_folder: Path, added: Iterable[str] = ()) -> list[Place]:
         models_folder: specchat's own.
         added: files and folders that the person added.
     """
-    found = [Place("added", Path(path).expanduser()) for path in added]
+    found = [Place("added", expanded(path)) for path in added]
     found.append(Place("models folder", models_folder))
     found += [Place("Hugging Face cache", _hub_cache())]
     found += [Place("LM Studio", folder) for folder in _lm_studio()]

@@ -19,7 +19,7 @@ from specchat.errors import (
     NetworkError,
     NotFoundError,
 )
-from specchat.files import exclusive
+from specchat.files import exclusive, expanded
 from specchat.pairs import hub, hub_partial, wheels
 from specchat.pairs.catalog import Model, ModelPair
 from specchat.pairs.fetching import Job, Progress, disk_errors
@@ -38,7 +38,7 @@ def find(model: Model, folder: Path) -> Path | None:
     `fetch` with ``offline`` to check it.
     """
     if model.path is not None:
-        path = Path(model.path).expanduser()
+        path = expanded(model.path)
         return path if path.is_file() else None
     paths = [known_good(folder, name, model.sha256) for name in model.files]
     return None if None in paths else paths[0]
@@ -72,7 +72,7 @@ def fetch(
         DownloadError: anything else that kept it from coming.
     """
     if model.path is not None:
-        return read_header(Path(model.path).expanduser()).path
+        return read_header(expanded(model.path)).path
     job = Job(model, folder.absolute(), progress or (lambda _: None), cancelled or (lambda: False))
     with disk_errors(folder):
         found = _on_this_disk(job)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from specchat.errors import SpecchatError, UsageError
+from specchat.files import expanded
 from specchat.tui.chat_record import RecordedConversation
 
 
@@ -16,7 +17,7 @@ def export_chat(kept: RecordedConversation, name: str = "") -> Path:
         name: of the file. Without one it is named after the chat's record, and put into the current folder.
 
     Raises:
-        UsageError: there is a file of that name, which is left as it is.
+        UsageError: there is a file of that name, which is left as it is; or the name begins with the home of nobody.
         SpecchatError: it cannot be written.
         ValueError: nothing has been said yet.
     """
@@ -24,16 +25,18 @@ def export_chat(kept: RecordedConversation, name: str = "") -> Path:
 
     if not kept.conversation.messages:
         raise ValueError("nothing has been said yet")
-    path = (Path(name).expanduser() if name else _free_name(kept)).absolute()
-    text = export(kept.conversation, kept.header, form_of(path))
+    path = expanded(name) if name else None
     try:
+        path = (path or _free_name(kept)).absolute()
+        text = export(kept.conversation, kept.header, form_of(path))
         with path.open("x", encoding="utf-8", errors="replace", newline="\n") as file:
             file.write(text)
     except FileExistsError:
         raise UsageError(f"There is a file {path} already.", "Write /export with another name.") from None
     except OSError as problem:
         reason = problem.strerror or problem
-        raise SpecchatError(f"{path} cannot be written: {reason}.", "Write /export with another place.") from None
+        what = path or "The chat"  # the current folder may be gone, and a name in it leads nowhere
+        raise SpecchatError(f"{what} cannot be written: {reason}.", "Write /export with another place.") from None
     return path
 
 

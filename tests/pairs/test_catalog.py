@@ -131,6 +131,7 @@ class TestOwnFile:
             ('[models.x]\nname = "x"\nfile = "x.gguf"\nwheels = { nmaes = "a" }\n', '"nmaes"', '"names"'),
             ('[models.x]\nname = "x"\n', "models.x", ""),
             ('[models.x]\nname = "x"\npath = "x.gguf"\n', "absolute", ""),
+            ('[models.x]\nname = "x"\npath = "~no-such-user/x.gguf"\n', "nobody's home", ""),
             ('[models.x]\nname = "x"\npath = "/x.gguf"\nfile = "x.gguf"\n', "left out", ""),
             ('[models.x]\nfile = "x.gguf"\n', "name", ""),
             ('[models.x]\nname = "x"\nfile = "x.gguf"\nsize = "1"\n', "models.x.size", ""),
