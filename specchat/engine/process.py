@@ -16,6 +16,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import IO
 
@@ -192,7 +193,7 @@ class _Child:
                     self.log.append(line.decode(errors="replace").rstrip())
                     continue
                 if isinstance(message, Failed) and message.died:
-                    told = True  # it could say why itself: do not say it twice
+                    message, told = self._last_message(message), True  # it could say why itself: do not say it twice
                 self._forget_finished(message)
                 self._mailbox.put(message)
         status = self._wait()
@@ -200,8 +201,16 @@ class _Child:
             self.over = True
             self._commands.put(None)
             if not self._ending and not told:
-                reply = self._replies[0] if self._replies else None
-                self._mailbox.put(_death(status, list(self.log), reply))
+                self._mailbox.put(_death(status, list(self.log), self._lost_reply()))
+
+    def _last_message(self, failed: Failed) -> Failed:
+        """What a child says before it ends. Nothing is sent to it any more: the next `Load` is another's."""
+        with self._lock:
+            self.over = True
+            return replace(failed, reply=self._lost_reply())
+
+    def _lost_reply(self) -> int | None:
+        return self._replies[0] if self._replies else None
 
     def _read_log(self, pipe: IO[bytes]) -> None:
         with pipe:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from specchat.engine.interface import Device, DeviceList, Devices, Engine
+from specchat.engine.interface import Device, DeviceList, Devices, Engine, Failed
+from specchat.errors import from_dict
 
 _ENGINE_SECONDS = 60.0
 _CPU_INFO = Path("/proc/cpuinfo")
@@ -62,10 +63,16 @@ class Machine:
 
 
 def find_machine(engine: Engine, threads: int | None) -> Machine:
-    """This machine; llama.cpp's devices and build as the engine sees them."""
+    """This machine; llama.cpp's devices and build as the engine sees them.
+
+    Raises:
+        SpecchatError: the engine ended, or could not be started.
+    """
     load = _load()  # before we add to it
     engine.send(Devices())
     answer = engine.receive(_ENGINE_SECONDS)
+    if isinstance(answer, Failed) and answer.died:
+        raise from_dict({"kind": answer.kind, "message": answer.message, "next_step": answer.next_step})
     found = answer if isinstance(answer, DeviceList) else DeviceList((), "unknown", "")
     return Machine(
         processor=_processor(),

@@ -254,7 +254,11 @@ def test_a_child_that_cannot_start_says_why() -> None:
     assert failed.died
     assert "no_such_module" in failed.message
     assert failed.next_step
-    wait_for_end(engine.pid or 0)
+    assert engine.pid is None, "what is sent now is not sent to a child that is ending"
+    engine.send(LOAD)
+    engine.send(reply(4))
+    again = until_kind(engine, Failed)
+    assert (again.message, again.died, again.reply) == (failed.message, True, 4)
     assert engine.receive(0.1) is None, "said once"
     engine.close()
 

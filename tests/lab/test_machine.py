@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from specchat.engine.interface import Device, DeviceList, Failed
+from specchat.errors import LoadError
 from specchat.lab import machine as machines
 from specchat.lab.machine import find_machine
 from tests.lab.bench_results import machine
@@ -53,3 +54,9 @@ def test_an_engine_that_cannot_tell_leaves_the_rest(monkeypatch: pytest.MonkeyPa
     assert found.build == "unknown"
     assert found.devices == ()
     assert found.processor
+
+
+def test_an_engine_that_ended_is_an_error() -> None:
+    engine = AnsweringEngine(Failed("LoadError", "It cannot start.", "Reinstall.", died=True))
+    with pytest.raises(LoadError, match="cannot start"):
+        find_machine(engine, threads=None)
