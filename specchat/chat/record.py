@@ -174,6 +174,7 @@ class RecordWriter:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | self._flags | getattr(os, "O_BINARY", 0), 0o600)
+            is_new, self._flags = bool(self._flags), 0  # whatever follows: the next attempt finds a file of ours
             self._file = io.FileIO(descriptor, "a")
             _lock(self._file)
         except OSError as problem:
@@ -181,17 +182,20 @@ class RecordWriter:
                 self._file.close()
             self._file = None
             raise _error(self.path, problem) from problem
-        if self._flags:
+        if is_new:
             _sync_folder(self.path.parent)
-        self._flags = 0
 
 
 def _lock(file: io.FileIO) -> None:
-    """Two programs must not write to one record. Windows has no such lock, and there it is up to the person."""
-    with contextlib.suppress(ImportError):
+    """Two programs must not write to one record. Windows and some network file systems have no such lock."""
+    try:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except (ImportError, OSError):
+        pass  # there it is up to the person
 
 
 def _sync_folder(folder: Path) -> None:

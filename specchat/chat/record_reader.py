@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,8 +132,11 @@ class _Reader:
     def finish(self, path: Path) -> Record:
         """The record, after the last line."""
         for reply in list(self._places):
-            if self._end_cut_reply(reply):
-                self._notice("The last reply was cut off when the program ended; what came is kept.")
+            try:
+                if self._end_cut_reply(reply):
+                    self._notice("The last reply was cut off when the program ended; what came is kept.")
+            except ValueError as problem:
+                self._notice(f"A reply that was cut off was skipped: {problem}.")
         if self._header is None:
             self._notice("The first line, with the pair and the settings, is missing.")
         more = (f"And {self._unsaid} more.",) if self._unsaid else ()
@@ -196,9 +200,18 @@ class _Reader:
         if event == "clear":
             self._conversation.clear()
         elif event == "delete":
-            self._conversation.delete(record_lines.decode_record(values, DeleteLine).id)
+            doomed = record_lines.decode_record(values, DeleteLine).id
+            self._end_if_cut(doomed)
+            self._conversation.delete(doomed)
         else:
-            self._conversation.move_to(record_lines.decode_record(values, HeadLine).id)
+            head = record_lines.decode_record(values, HeadLine).id
+            self._end_if_cut(head)
+            self._conversation.move_to(head)
+
+    def _end_if_cut(self, message_id: int | None) -> None:
+        """Adds a reply that was cut, which whoever read the record and went on with it saw as a message."""
+        if message_id in self._places:
+            self._end_cut_reply(message_id)
 
     def _end_cut_reply(self, reply: int) -> bool:
         """Adds a reply of which the last line is missing, as far as its events tell. Whether there was one."""
@@ -240,18 +253,19 @@ def _summary(path: Path, modified: float) -> RecordSummary | None:
     try:
         with path.open("rb") as file:
             for values in _first_lines(file.read(_TITLE_BYTES)):
-                if values["event"] == "header":
-                    header = record_lines.decode_record(values, Header)
-                elif values["event"] == "message":
-                    title = title_of(record_lines.decode_record(values, MessageLine).text)
-                    break
+                with contextlib.suppress(ValueError):  # what another version wrote: the rest is known all the same
+                    if values["event"] == "header":
+                        header = record_lines.decode_record(values, Header)
+                    elif values["event"] == "message" and values.get("role") == "user":
+                        title = title_of(record_lines.decode_record(values, MessageLine).text)
+                        break
             file.seek(0)
             rest = b"\n"
             while chunk := file.read(_CHUNK):
                 rest += chunk
                 turns += rest.count(b"\n" + _QUESTION)
                 rest = rest[-len(_QUESTION) :]
-    except (OSError, ValueError):
+    except OSError:
         return None
     if not turns:
         return None

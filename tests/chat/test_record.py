@@ -51,6 +51,9 @@ class Chat:
     def ask(self, text, events=None, *, continue_last=False):
         if not continue_last:
             self.writer.message(self.conversation.add_user(text))
+        return self.answer(events, continue_last=continue_last)
+
+    def answer(self, events=None, *, continue_last=False):
         place = self.conversation.begin_reply(continue_last=continue_last)
         self.writer.begin_reply(place)
         for event in events or plain_reply("yes"):
@@ -216,6 +219,59 @@ def test_a_record_that_is_gone_cannot_be_resumed(path):
     with pytest.raises(RecordError, match="No such file") as caught:
         RecordWriter.resume(path)
     assert caught.value.next_step
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such lock there")
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks(path, monkeypatch, number):
+    import fcntl
+
+    def no_lock(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", no_lock)
+    chat = Chat(path)
+    chat.ask("one?")
+    chat.writer.close()
+    again = resumed(path)
+    again.ask("two?")
+    again.writer.close()
+    same(read_record(path), again.conversation)
+
+
+def test_a_file_that_was_made_and_not_opened_is_gone_on_with(path, monkeypatch):
+    chat = Chat(path)
+    with monkeypatch.context() as broken:
+        broken.setattr("specchat.chat.record._lock", lambda _: os.close(-1))
+        with pytest.raises(RecordError, match="cannot be written"):
+            chat.writer.message(chat.conversation.add_user("one?"))
+    chat.writer.message(chat.conversation.add_user("two?"))
+    chat.writer.close()
+    same(read_record(path), chat.conversation)
+
+
+def test_a_reply_that_was_cut_is_a_message_like_others_from_then_on(chat, path):
+    """Its last line is missing for ever; what is done with it after it was read is done again on each reading."""
+    chat.writer.message(chat.conversation.add_user("one?"))
+    place = chat.conversation.begin_reply()
+    chat.writer.begin_reply(place)
+    for event in plain_reply("yes")[:2]:
+        chat.writer.event(place.id, event)
+    chat.writer.close()
+    again = resumed(path)
+    cut = again.conversation.head.id
+    again.writer.move_to(again.conversation.regenerate().id)
+    again.answer()
+    again.conversation.move_to(cut)
+    again.writer.move_to(cut)
+    texts = [(m.id, m.parent, m.content) for m in again.conversation.all_messages]
+    read = read_record(path)
+    assert [(m.id, m.parent, m.content) for m in read.conversation.all_messages] == texts
+    assert (read.conversation.head.id, read.notices) == (cut, ())
+    again.conversation.delete(cut)
+    again.writer.delete(cut)
+    again.writer.close()
+    same(read_record(path), again.conversation)
 
 
 # --- a disk that is full --------------------------------------------------------------------------------------------
@@ -451,6 +507,7 @@ def test_keys_that_a_newer_specchat_adds_are_ignored(chat, path):
         '{"event": "system", "text": 5}',
         '{"event": "header"}',
         '{"event": "header", "format": 1}',
+        '{"event": "reply", "reply": 9, "parent": 2}\n' + SOUND_ROUND,
         '{"event": "finished", "reply": 2}',
         '{"event": "prefill", "model": "target", "tokens": "x", "reused": 0, "seconds": 1, "reply": 2}',
         '{"event": "prefill", "model": "target", "tokens": 5, "reused": 0, "seconds": 1}',
@@ -508,6 +565,24 @@ def test_records_are_listed_the_last_used_first(tmp_path):
     assert {record.created for record in records} == {HEADER.created}
     assert list_records(tmp_path, limit=1) == records[:1]
     assert list_records(tmp_path / "nowhere") == []
+
+
+@pytest.mark.parametrize(
+    ("known", "unknown", "title", "pair"),
+    [
+        ('"mode":"fast"', '"mode":"newer"', "one?", ""),
+        ('"text":"one?"', '"text":["one?"]', "two?", PAIR.name),
+    ],
+)
+def test_a_chat_of_which_not_all_is_understood_is_listed(chat, path, known, unknown, title, pair):
+    chat.ask("one?")
+    chat.ask("two?")
+    written = path.read_text("utf-8")
+    assert known in written
+    path.write_text(written.replace(known, unknown), "utf-8")
+    [summary] = list_records(path.parent)
+    assert (summary.title, summary.pair, summary.turns) == (title, pair, 2)
+    assert read_record(path).conversation.messages
 
 
 def test_turns_are_counted_over_the_edges_of_chunks(tmp_path, monkeypatch):
