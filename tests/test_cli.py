@@ -22,7 +22,7 @@ from specchat.chat.record_lines import Header
 from specchat.cli import main
 from specchat.cli.choices import Choices, World
 from specchat.cli.options import parser
-from specchat.cli.terminal import Interrupt, ProgressLine
+from specchat.cli.terminal import Interrupt, ProgressLine, interrupts
 from specchat.config import Paths, Settings, State, find_paths, load_state
 from specchat.core.events import Event, Finished, FinishReason, PlainSpeed, Prefill, Round, from_json
 from specchat.core.settings import ChatMessage
@@ -272,6 +272,10 @@ def test_an_interrupt_is_passed_on_as_stop(scripted: Any, monkeypatch: pytest.Mo
         (["ask", "x", "--pair", "qwen2_5-coder"], 2, 'Did you mean "qwen2_5-coder-1_5b"?'),
         (["ask", "x", "--pair", DEFAULT_PAIR, "--target", "y.gguf"], 2, "--pair and --target"),
         (["ask", "x", "--target", "missing.gguf"], 1, "missing.gguf"),
+        (["ask", "x", "--target", "~no-such-user/x.gguf"], 2, "nobody's home"),
+        (["draft", "~no-such-user/x.gguf", "--layers", "2", "-o", "x"], 2, "nobody's home"),
+        (["bench", "--html", "~no-such-user/x.html"], 2, "nobody's home"),
+        (["export", "~no-such-user/x.jsonl"], 2, "nobody's home"),
         (["ask", "x"], 1, "offline"),
         (["pull", "nothing-like-this"], 2, "nothing-like-this"),
         (["pull"], 1, "offline"),
@@ -401,6 +405,30 @@ def _read(descriptor: int) -> bytes:
         return os.read(descriptor, 65536)
     except OSError:  # the other end is closed
         return b""
+
+
+@pytest.mark.usefixtures("home")
+def test_what_the_system_refuses_is_told(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def refuse(_: object) -> int:
+        raise PermissionError(13, "Permission denied", "/closed/x")
+
+    monkeypatch.setattr("specchat.cli.export.export", refuse)
+    assert main(["export", "x"]) == 1
+    output, error = capfd.readouterr()
+    assert output == ""
+    assert error.startswith("/closed/x cannot be read or written: Permission denied.\n")
+    assert len(error.splitlines()) == 2
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_output_that_is_full() -> None:
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(command("pull", "--list"), stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert result.returncode == 1
+    error = result.stderr.decode()
+    assert "No space left on device" in error
+    assert len(error.splitlines()) == 2
 
 
 # --- pull and doctor -----------------------------------------------------------------------------------------------
@@ -722,3 +750,11 @@ def test_a_second_interrupt_ends() -> None:
     assert interrupt
     with pytest.raises(KeyboardInterrupt):
         interrupt.press()
+
+
+def test_an_end_that_is_asked_for_is_an_interrupt_too() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with interrupts() as interrupt:
+        signal.raise_signal(signal.SIGTERM)
+        assert interrupt
+    assert signal.getsignal(signal.SIGTERM) is before

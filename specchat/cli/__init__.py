@@ -16,6 +16,8 @@ from specchat.errors import CancelledError, SpecchatError
 
 INTERRUPTED = 130
 
+_CHECK = "Check that it is there, its rights, and the room on its disk."
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command.
@@ -38,11 +40,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_status
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output is gone. Python would complain once more when it flushes at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read our output is gone
+        _drop_output()
+        return 1
+    except OSError as error:  # where no command knows better what it means
+        _drop_output()
+        what = error.filename or "A file, or the output,"
+        _tell(SpecchatError(f"{what} cannot be read or written: {error.strerror or error}.", _CHECK))
         return 1
     return status
+
+
+def _drop_output() -> None:
+    """Lets go of what cannot be written any more: Python would complain once more when it flushes at the end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], int]:

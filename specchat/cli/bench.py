@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from specchat.core.safe_text import safe_json, safe_text
 from specchat.engine.interface import Load
 from specchat.engine.process import ProcessEngine
 from specchat.errors import SpecchatError, UsageError
+from specchat.files import expanded
 from specchat.lab.bench import Bench, BenchResult
 from specchat.lab.bench_data import to_data
 from specchat.lab.bench_html import to_html
@@ -102,12 +104,27 @@ def _output(options: argparse.Namespace, name: str) -> Path | None:
     text: str | None = getattr(options, name, None)
     if text is None:
         return None
-    path = Path(text).expanduser()
+    path = expanded(text)
     if name == "json" and path == _STDOUT:
         return path
-    if path.is_dir() or not path.parent.is_dir():
-        raise UsageError(f"{path} cannot be written.", f"Give --{name} the name of a file in a folder that is there.")
+    try:
+        _try_to_write(path)
+    except OSError as problem:
+        raise UsageError(
+            f"{path} cannot be written: {problem.strerror or problem}.",
+            f"Give --{name} the name of a file in a folder that you may write to.",
+        ) from None
     return path
+
+
+def _try_to_write(path: Path) -> None:
+    """Opens the file and changes nothing. A pipe is let be: who reads it would take this for all that comes."""
+    is_new = not os.path.lexists(path)
+    if is_new or path.is_file() or path.is_dir():
+        with path.open("ab"):
+            pass
+    if is_new:
+        path.unlink()
 
 
 def _measure(
@@ -132,21 +149,24 @@ def _measure(
 def _write(result: BenchResult, json_file: Path | None, html_file: Path | None) -> None:
     measured_at = datetime.now(UTC).astimezone().isoformat(timespec="seconds")
     data = json.dumps(to_data(result, measured_at), ensure_ascii=False, indent=1) + "\n"
-    if json_file == _STDOUT:
-        write_text(safe_json(data))
-    else:
-        write_text(safe_text(report(result)))
-        if json_file is not None:
-            _save(json_file, data)
+    files: list[tuple[Path, str]] = []
+    if json_file is not None and json_file != _STDOUT:
+        files.append((json_file, data))
     if html_file is not None:
-        _save(html_file, to_html(result, measured_at))
+        files.append((html_file, to_html(result, measured_at)))
+    try:
+        write_text(safe_json(data) if json_file == _STDOUT else safe_text(report(result)))
+    finally:  # also where nobody reads on
+        problems = [problem for path, text in files if (problem := _save(path, text))]
+    if problems:
+        raise SpecchatError(" ".join(problems), "The figures above are all there is.")
 
 
-def _save(path: Path, text: str) -> None:
+def _save(path: Path, text: str) -> str | None:
+    """Writes a file; what is wrong where that fails, which must not keep the next one from being written."""
     try:
         path.write_text(text, "utf-8", "replace", newline="\n")
     except OSError as problem:
-        raise SpecchatError(
-            f"{path} cannot be written: {problem.strerror or problem}.", "The figures above are all there is."
-        ) from None
+        return f"{path} cannot be written: {problem.strerror or problem}."
     say(f"{path} was written.")
+    return None

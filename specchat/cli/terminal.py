@@ -63,21 +63,25 @@ class Interrupt:
 
 @contextlib.contextmanager
 def interrupts() -> Iterator[Interrupt]:
-    """While this lasts Ctrl+C is noted rather than raised. Only the main thread can arrange that."""
+    """While this lasts Ctrl+C is noted rather than raised, and so is SIGTERM: what was started is ended in good order.
+
+    Only the main thread can arrange that.
+    """
     interrupt = Interrupt()
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         interrupt.press()
 
     try:
-        before = signal.signal(signal.SIGINT, on_signal)
+        before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:
         yield interrupt
         return
     try:
         yield interrupt
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class ProgressLine:

@@ -134,8 +134,9 @@ def test_a_server_that_fails_half_way_leaves_a_report_and_status_1(
         (("--settings", "gamma4"), "'gamma4' is no word for a setting."),
         (("--categories", "poetry"), "There is no category 'poetry'."),
         (("--categories", ","), "There is no category ','."),
-        (("--html", "/no/such/folder/b.html"), "/no/such/folder/b.html cannot be written."),
-        (("--json", "/"), "/ cannot be written."),
+        (("--html", "/no/such/folder/b.html"), "/no/such/folder/b.html cannot be written: No such file"),
+        (("--html", "b" * 300), "cannot be written: File name too long"),
+        (("--json", "/"), "/ cannot be written"),
         (("--against", "ftp://x"), "'ftp://x' is no address of a server."),
         (("--pair", "no-such-pair"), "no-such-pair"),
     ],
@@ -187,6 +188,26 @@ def test_a_page_that_cannot_be_written_in_the_end(
     captured = capsys.readouterr()
     assert "draft γ1 block T0.7" in captured.out
     assert f"{page} cannot be written: No such file or directory." in captured.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_figures_that_cannot_be_saved_do_not_keep_the_page_from_being_saved(
+    toys: None, models: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page = tmp_path / "b.html"
+    words = ("--settings", "γ1", "--json", "/dev/full", "--html", str(page))
+    assert bench(*models, *SHORT, *words) == 1
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert "/dev/full cannot be written: No space left on device." in capsys.readouterr().err
+
+
+def test_a_place_is_tried_without_a_change(tmp_path: Path) -> None:
+    new, old = tmp_path / "new", tmp_path / "old"
+    old.write_text("mine")
+    for path in (new, old):
+        command._try_to_write(path)
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["old"]
+    assert old.read_text() == "mine"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
