@@ -111,7 +111,7 @@ def _verify_pair(plan: ProofPlan, choices: Choices, world: World, interrupt: Int
 
 def _write(options: argparse.Namespace, text: str, data: dict[str, Any]) -> None:
     if hasattr(options, "json"):
-        write_text(safe_json(json.dumps(data, ensure_ascii=False)) + "\n")
+        write_text(safe_json(json.dumps(data, ensure_ascii=False, allow_nan=False)) + "\n")
     else:
         write_text(safe_text(text))
 

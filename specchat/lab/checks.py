@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import NormalDist
 from textwrap import wrap
-from typing import Any
 
 from specchat.errors import UsageError
 from specchat.lab.goodness_of_fit import Fit
@@ -116,18 +115,6 @@ def verdict_line(checks: Sequence[Check], complete: bool) -> str:
     if not complete:
         return f"Stopped before all was checked. What was checked holds ({len(checks)} checks)."
     return f"Lossless: all {len(checks)} checks hold."
-
-
-def checks_data(checks: Sequence[Check]) -> list[dict[str, Any]]:
-    """The checks as JSON values; an infinite statistic becomes null."""
-    return [_data(check) for check in checks]
-
-
-def _data(check: Check) -> dict[str, Any]:
-    data = asdict(check)
-    if check.fit is not None and check.fit.statistic == float("inf"):
-        data["fit"]["statistic"] = None
-    return data
 
 
 def _wrapped(detail: str) -> list[str]:

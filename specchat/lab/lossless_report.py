@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from specchat import __version__
-from specchat.lab.checks import SIGNIFICANCE, Check, check_lines, checks_data, judged, verdict_line, visible_shift
+from specchat.lab.checks import SIGNIFICANCE, Check, check_lines, judged, verdict_line, visible_shift
 from specchat.lab.lossless import PairProof
 from specchat.lab.toy_proof import ToyProof
 
@@ -50,14 +51,14 @@ def pair_report(proof: PairProof) -> str:
 
 
 def toy_data(proof: ToyProof) -> dict[str, Any]:
-    """The same as JSON values."""
-    return _data(toy_checks(proof), proof.complete) | {"toy": True, "num_tokens": proof.num_tokens}
+    """The same as JSON values; infinite numbers, which JSON has no word for, are null."""
+    return _data(toy_checks(proof), proof.complete, {"toy": True, "num_tokens": proof.num_tokens})
 
 
 def pair_data(proof: PairProof) -> dict[str, Any]:
-    """The same as JSON values."""
+    """The same as JSON values; infinite numbers, which JSON has no word for, are null."""
     plan = proof.plan
-    return _data(proof.checks(), proof.complete) | {
+    more = {
         "toy": False,
         "build": proof.loaded.build,
         "target": asdict(proof.loaded.target),
@@ -73,6 +74,7 @@ def pair_data(proof: PairProof) -> dict[str, Any]:
         "temperature_0": {mode: asdict(diff) for mode, diff in proof.diffs.items()},
         "notices": proof.notices,
     }
+    return _data(proof.checks(), proof.complete, more)
 
 
 def _resolution(what: str, counted: int, checks: Sequence[Check]) -> str:
@@ -88,12 +90,21 @@ def _text(head: Sequence[str], checks: Sequence[Check], complete: bool, remarks:
     return "\n".join([*head, "", *check_lines(checks), *filter(None, remarks), verdict_line(checks, complete)]) + "\n"
 
 
-def _data(checks: Sequence[Check], complete: bool) -> dict[str, Any]:
-    return {
+def _data(checks: Sequence[Check], complete: bool, more: dict[str, Any]) -> dict[str, Any]:
+    data = {
         "format": FORMAT,
         "specchat": __version__,
         "complete": complete,
         "lossless": complete and all(check.holds for check in checks),
         "significance": SIGNIFICANCE,
-        "checks": checks_data(checks),
+        "checks": [asdict(check) for check in checks],
     }
+    return {key: _json(value) for key, value in (data | more).items()}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 _RESAMPLES = 2000
 _TAIL = 2.5  # per cent on either side
@@ -14,7 +15,7 @@ _TAIL = 2.5  # per cent on either side
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio and its 95% bootstrap interval; the interval is None where nothing was repeated.
+    """A ratio and its 95% bootstrap interval; the interval is None where not everything was repeated.
 
     ``pairs`` is how many paired measurements stand behind it.
     """
@@ -30,6 +31,7 @@ def paired_ratio(groups: Sequence[Sequence[float]]) -> Ratio | None:
 
     A group is one prompt, its ratios are those of the pairs of replies to it. The interval comes from drawing the
     pairs of each prompt anew, with replacement: it tells how far repeating would move the figure, for these prompts.
+    There is none where a prompt has one pair only: how far that one scatters is not known, and counts as nothing.
 
     Args:
         groups: ratios above zero, by prompt; empty groups are left out.
@@ -39,14 +41,27 @@ def paired_ratio(groups: Sequence[Sequence[float]]) -> Ratio | None:
         return None
     logs = [np.log(group) for group in groups if group]
     pairs = sum(group.size for group in logs)
-    if max(group.size for group in logs) < 2:
+    if min(group.size for group in logs) < 2:
         return Ratio(value, None, None, pairs)
     rng = np.random.default_rng(0)  # the same data gives the same interval
     means = np.zeros(_RESAMPLES)
     for group in logs:
-        means += np.median(group[rng.integers(0, group.size, (_RESAMPLES, group.size))], axis=1)
+        means += np.median(_widened(group)[rng.integers(0, group.size, (_RESAMPLES, group.size))], axis=1)
     low, high = np.exp(np.percentile(means / len(logs), (_TAIL, 100 - _TAIL)))
     return Ratio(value, min(float(low), value), max(float(high), value), pairs)
+
+
+def _widened(group: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What to draw from: two values stand further apart, others as they were measured.
+
+    The mean of n that are drawn from n varies with (n - 1) / n of the variance of a mean of n: of two with half of it.
+    The median of three or more that are drawn so varies no less than such a median does.
+    """
+    if group.size != 2:
+        return group
+    middle = float(group.mean())
+    further: NDArray[np.float64] = middle + math.sqrt(2) * (group - middle)
+    return further
 
 
 def geometric_mean_of_medians(groups: Sequence[Sequence[float]]) -> float | None:

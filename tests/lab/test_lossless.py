@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -157,6 +158,9 @@ def test_passes_that_see_another_text_are_found() -> None:
     }
     assert proof.diffs["exact"].flips
     assert max(flip.distance for flip in proof.diffs["watch"].flips) > 0.1
+    proof.diffs["fast"].flips.append(Flip("code", 1, "a", "b", math.inf))
+    data = json.loads(json.dumps(pair_data(proof), allow_nan=False))
+    assert data["temperature_0"]["fast"]["flips"][-1]["distance"] is None, "JSON knows no infinity"
 
 
 def test_near_ties_may_change_places_within_the_noise_but_not_in_exact_mode() -> None:
