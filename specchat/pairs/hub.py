@@ -145,6 +145,7 @@ def _follow(job: Job, request: Request, events: queue.Queue[dict[str, Any] | Non
             continue
         since = time.monotonic()
         if event is None:
+            job.check()  # Ctrl+C in a terminal ends the child too
             raise _died(noise)
         match event["event"]:
             case "ready":
@@ -159,6 +160,7 @@ def _follow(job: Job, request: Request, events: queue.Queue[dict[str, Any] | Non
             case "finished":
                 return event
             case "failed":
+                job.check()
                 raise from_dict(event)
 
 

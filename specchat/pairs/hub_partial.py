@@ -7,6 +7,7 @@ puts the whole file where the library looks for it; the library then only has to
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import Any
 from urllib.parse import urlparse
 
 from specchat import __version__
-from specchat.files import exclusive
+from specchat.errors import HashMismatchError
+from specchat.files import exclusive, sync_folder
+from specchat.pairs.verify import check_file
 
 SUFFIX = ".specchat.incomplete"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -55,8 +58,11 @@ def fetch_blob(
         metadata: what the hub says of the file (the library's `HfFileMetadata`).
         url: the file's address on the hub.
         bar: the library's progress bar.
-        waiting: called while another program fetches the same file.
+        waiting: called while nothing arrives: another program fetches the same file, or what came is checked.
         check_room: called with the number of bytes to come.
+
+    Raises:
+        HashMismatchError: what an earlier fetch left and what came now are not that file together; both are dropped.
     """
     from huggingface_hub import constants
     from huggingface_hub.file_download import http_get
@@ -79,8 +85,24 @@ def fetch_blob(
         with partial.open("ab") as growing:
             begun = growing.tell()
             check_room(size - begun)
-            http_get(metadata.location, growing, resume_size=begun, headers=headers, expected_size=size, tqdm_class=bar)
+            if begun < size:
+                address = metadata.location
+                http_get(address, growing, resume_size=begun, headers=headers, expected_size=size, tqdm_class=bar)
+            growing.flush()
+            os.fsync(growing.fileno())
+        if begun:  # what stood there is of unknown origin, and whoever reads the cache trusts it
+            _check(partial, repository, size, etag, waiting)
         partial.replace(blob)
+        sync_folder(blob.parent)
+
+
+def _check(partial: Path, repository: str, size: int, etag: str, waiting: Callable[[], None]) -> None:
+    try:
+        check_file(partial, size, etag, lambda _: waiting())
+    except HashMismatchError:
+        partial.unlink()
+        message = f"What an interrupted download from {repository} had left was damaged; it was deleted."
+        raise HashMismatchError(message, "Run it again to fetch the file anew.") from None
 
 
 def discard(repository: str, etag: str) -> int:

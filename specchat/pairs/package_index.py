@@ -68,6 +68,7 @@ def fetch_wheel(requirement: str, into: Path, job: Job, done: int, what: str) ->
         output.seek(0)
         text = output.read().decode("utf-8", "replace")
     if process.returncode != 0:
+        job.check()  # Ctrl+C in a terminal ends pip too
         raise _failure(requirement, text, into)
 
 

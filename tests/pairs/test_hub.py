@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import queue
 import signal
 import socket
 import subprocess
@@ -298,10 +300,16 @@ class TestGoingOn:
         stop_at(hub_server, folder, 600_000)
         partial = hub_partial.partial_path("me/tiny", MODEL.sha256)
         partial.write_bytes(bytes(partial.stat().st_size))
-        with pytest.raises(HashMismatchError):
+        with pytest.raises(HashMismatchError, match="interrupted download"):  # found before it had the file's name
             fetch(MODEL, folder)
         assert begun(MODEL, folder) == 0
         assert fetch(MODEL, folder).read_bytes() == CONTENT
+
+    def test_a_whole_that_was_not_checked_yet_is_not_fetched_again(self, hub_server: HubServer, folder: Path):
+        stop_at(hub_server, folder, 600_000)
+        hub_partial.partial_path("me/tiny", MODEL.sha256).write_bytes(CONTENT)
+        assert fetch(MODEL, folder).read_bytes() == CONTENT
+        assert hub_server.gets == []
 
     def test_a_half_that_is_too_long_or_leads_elsewhere_is_dropped(self, hub_server, folder: Path, tmp_path: Path):
         hub_server.answers["me/tiny/tiny.gguf"] = HubFile(CONTENT)
@@ -361,6 +369,18 @@ def test_a_child_that_dies_says_its_last_words_without_secrets(folder: Path, mon
     monkeypatch.setattr(hub, "_CODE", f"import sys; sys.exit('no luck with {TOKEN}')")
     with pytest.raises(DownloadError, match="no luck with …"):
         fetch(MODEL, folder)
+
+
+def test_a_child_that_an_interrupt_ended_as_well_is_no_failure(folder: Path):
+    """Ctrl+C in a terminal reaches both: the child's end may be seen before the next question whether to stop."""
+    request = Request("me/tiny", "main", ["tiny.gguf"], 3.0)
+    for last in (None, {"event": "failed", "kind": "NetworkError"}):
+        answers = iter([False, True])
+        job = Job(MODEL, folder, lambda _: None, lambda answers=answers: next(answers))
+        events: queue.Queue = queue.Queue()
+        events.put(last)
+        with pytest.raises(CancelledError):
+            hub._follow(job, request, events, io.BytesIO())
 
 
 def test_no_room_in_the_hubs_cache(hub_server: HubServer, folder: Path):

@@ -205,6 +205,21 @@ class TestWithoutPip:
         assert type(refused.value) is kind
         assert refused.value.next_step
 
+    def test_an_interrupt_that_ended_it_as_well_is_no_failure(self, monkeypatch, tmp_path: Path, folder: Path):
+        self.fake(monkeypatch, tmp_path, "uv", "import sys\nsys.exit(1)\n")
+        ended = threading.Event()
+        popen = subprocess.Popen
+
+        class Ends(popen):
+            def poll(self):
+                self.wait()
+                ended.set()
+                return super().poll()
+
+        monkeypatch.setattr(subprocess, "Popen", Ends)
+        with pytest.raises(CancelledError):
+            one_wheel("tiny-part1==1.0", folder, ended.is_set)
+
     def test_neither_pip_nor_uv(self, monkeypatch, tmp_path: Path, folder: Path):
         monkeypatch.setenv("PATH", str(tmp_path))
         with pytest.raises(DownloadError, match="Neither pip nor uv"):
