@@ -23,12 +23,14 @@ from specchat.core.sampling import Distribution, SamplingParams
 class PassInput:
     """What one sequence contributes to a pass: ``tokens`` follow those that the model holds for ``sequence``.
 
-    Rows of logits are returned for the last ``num_logits`` of the tokens.
+    Rows of logits are returned for the last ``num_logits`` of the tokens. ``may_be_undone`` says that the tokens are
+    only proposed so far, one pass after the other: a cache that cannot be cut had better remember what was before them.
     """
 
     sequence: int
     tokens: Sequence[int]
     num_logits: int
+    may_be_undone: bool = False
 
 
 class Interrupted(Exception):  # noqa: N818 - it is not an error

@@ -105,7 +105,7 @@ class ModelDrafter:
             if not length.go_on(len(tokens), following.probability(token)):
                 break
             history.append(token)
-            logits = self.model.decode([PassInput(self._sequence, (token,), 1)])[0][0]
+            logits = self.model.decode([PassInput(self._sequence, (token,), 1, may_be_undone=True)])[0][0]
             evaluated += 1
         return Draft(tuple(tokens), tuple(q), self.name, evaluated=evaluated)
 

@@ -20,8 +20,8 @@ def largest_identical_pass(model: LanguageModel, upto: int, *, sequence: int = 0
     """The largest n up to which passes of n tokens give the very bits that passes of single tokens give.
 
     Up to this n greedy decoding with n - 1 drafted tokens writes exactly what plain decoding writes. Every n is tried
-    after a short text, and the one that was found once more after a longer one. It takes about as long as 6n single
-    steps and reading that text, and the sequence is empty afterwards.
+    after a short text and once more after a longer one. It takes about as long as n² / 2 single steps at most and
+    reading that text, and the sequence is empty afterwards.
 
     Args:
         model: the model as it will be used. What it holds in ``sequence`` is lost.
@@ -35,7 +35,7 @@ def largest_identical_pass(model: LanguageModel, upto: int, *, sequence: int = 0
     try:
         found = _first_run(model, sequence, short, range(2, upto + 1))
         if found > 1 and _LONG + found + 1 <= model.n_ctx:
-            found = _first_run(model, sequence, _LONG, [found])
+            found = _first_run(model, sequence, _LONG, range(2, found + 1))
         return found
     finally:
         model.truncate(sequence, 0)

@@ -40,6 +40,8 @@ class _Sequence:
     tokens: list[int] = field(default_factory=list)
     last_pass: int = 0
     """How many tokens the last pass added: so far back the recurrent snapshots reach."""
+    is_undoable: bool = False
+    """Whether that pass may be undone, and so what was before it is remembered already."""
     checkpoints: Checkpoints | None = None
 
 
@@ -122,7 +124,7 @@ class LlamaLanguageModel:
         for each in inputs:
             held = self._sequences[each.sequence]
             held.tokens.extend(each.tokens)
-            held.last_pass = len(each.tokens)
+            held.last_pass, held.is_undoable = len(each.tokens), each.may_be_undone
         return self._read_logits(inputs, mark)
 
     def truncate(self, sequence: int, length: int) -> int:
@@ -144,7 +146,7 @@ class LlamaLanguageModel:
         else:
             kept = self._back_to_checkpoint(sequence, kept)
         del held.tokens[kept:]
-        held.last_pass = 0
+        held.last_pass, held.is_undoable = 0, False
         return kept
 
     def copy(self, source: int, destination: int) -> None:
@@ -159,7 +161,7 @@ class LlamaLanguageModel:
         self._empty(destination)
         target = self._sequences[destination]
         target.tokens.clear()
-        target.last_pass = 0
+        target.last_pass, target.is_undoable = 0, False
         if self._snapshots:
             # after a cut the state is in a snapshot, which llama_memory_seq_cp does not look for
             if not Checkpoints.copy(self._pointer, source, destination):
@@ -256,7 +258,7 @@ class LlamaLanguageModel:
     def _find_out(self, each: PassInput) -> None:
         """Asks the cache what is left of a pass that did not finish. A running state in doubt is never kept."""
         held = self._sequences[each.sequence]
-        held.last_pass = 0
+        held.last_pass, held.is_undoable = 0, False
         if held.checkpoints is not None:
             del held.tokens[self._back_to_checkpoint(each.sequence, len(held.tokens)) :]
             return
@@ -290,10 +292,12 @@ class LlamaLanguageModel:
         return 0
 
     def _save_checkpoint(self, each: PassInput) -> None:
-        """Drafted tokens are often taken back. Single ones seldom are, and small passes by snapshots."""
+        """Drafted tokens are often taken back: one pass of several, or several of one. Small passes have snapshots."""
         held = self._sequences[each.sequence]
         if held.checkpoints is not None:
-            held.checkpoints.before(len(held.tokens), often_undone=len(each.tokens) > self._snapshots + 1)
+            begins = each.may_be_undone and not held.is_undoable
+            often_undone = begins or len(each.tokens) > self._snapshots + 1
+            held.checkpoints.before(len(held.tokens), often_undone=often_undone)
 
     def _back_to_checkpoint(self, sequence: int, length: int) -> int:
         """Restores the latest state of at most ``length`` tokens; returns how many it stands for."""

@@ -23,7 +23,7 @@ from specchat.core.acceptance import Ending, margin
 from specchat.core.allowance import Allowance
 from specchat.core.draft_length import RoundOutcome
 from specchat.core.drafting_state import DraftingState
-from specchat.core.experience import Experience
+from specchat.core.experience import HOPE, Experience
 from specchat.core.promises import Promises
 from specchat.core.sampling import Distribution
 
@@ -33,8 +33,6 @@ _MODESTY = 0.7
 """So much of it is taken: a lucky stretch raises it above what lasts, and rounds would end too early for it."""
 _HORIZON = 40
 """Reading what the draft model missed must pay within so many rounds."""
-_HOPE = 0.85
-"""What a trial of a draft model that seemed not to pay hopes for: the chance of each token."""
 _FIRST_INTERVAL = 8
 _LARGEST_INTERVAL = 128
 """Rounds between trials: twice as many after each in vain; one whose tokens were kept is followed by another."""
@@ -108,6 +106,7 @@ class AdaptiveLength:
         self._asked: bool | None = None
         self._behind = 1
         self._is_trial = False
+        self._read_seconds = 0.0
         self._state = DraftingState()
         self._ending: Ending = "plain"
         self._tokens = 0.0
@@ -139,13 +138,14 @@ class AdaptiveLength:
         self._survival = 1.0
         self._asked = None
         self._is_trial = False
+        self._read_seconds = 0.0
         self.reason = None
         if self.most is not None:
             limit = min(limit, self.most)
         plain_is_known = self.floor > 0 or self.experience.target.is_well_known(1)
         self._limit = limit if plain_is_known else 0
-        self._largest = max(self._largest, limit)
-        if self._bounds is None or self._bounds.rounds_left == 0:
+        if self._bounds is None or self._bounds.rounds_left == 0 or limit > self._largest:
+            self._largest = max(self._largest, limit)
             self._bounds = _Bounds.of(self.experience, self._largest)
         self._bounds.rounds_left -= 1
         return self._limit
@@ -237,6 +237,11 @@ class AdaptiveLength:
             worth[here] = max(values)
         return values
 
+    def observe_reading(self, num_tokens: int, seconds: float) -> None:
+        """Learns what reading costs; a trial pays for it."""
+        self.experience.observe_reading(seconds, num_tokens)
+        self._read_seconds = seconds
+
     def observe(self, outcome: RoundOutcome) -> None:
         """Learns what a finished round cost and kept."""
         experience = self.experience
@@ -257,7 +262,7 @@ class AdaptiveLength:
         self._trials.earn(steps)
         self._promises.end_round(tokens, steps)
         if asked_model and self._is_trial:
-            self._trials.add(min(0.0, tokens - steps))
+            self._trials.add(min(0.0, tokens - steps - self._read_seconds / experience.plain))
             if 0 < outcome.num_drafted == outcome.num_accepted:  # what it had to read is paid for: try once more
                 experience.waited = experience.interval
             else:
@@ -347,7 +352,7 @@ class AdaptiveLength:
         experience = self.experience
         if experience.waited < experience.interval:
             return False
-        if self._gain_of_model(_HOPE) <= 0:
+        if self._gain_of_model(HOPE) <= 0:
             return False
         cost = experience.first_step(self._behind) + experience.verify(2) - experience.plain
         if cost / experience.plain > self._trials.amount:

@@ -84,6 +84,9 @@ class DraftLength(Protocol):
         ``chances[i]`` is the proposer's estimate of P(token i is kept | all before it were). Asked instead of `more`.
         """
 
+    def observe_reading(self, num_tokens: int, seconds: float) -> None:
+        """A draft model has read so many tokens ahead of the round that begins, outside of its time."""
+
     def observe(self, outcome: RoundOutcome) -> None:
         """Learns what a finished round cost and kept, also one in which nothing was drafted."""
 
@@ -132,6 +135,9 @@ class FixedLength:
         if self._model_can and self._model_keeps is not None and kept < self._model_keeps:
             return 0
         return min(len(chances), self.num_draft_tokens)
+
+    def observe_reading(self, num_tokens: int, seconds: float) -> None:
+        """Costs change nothing here."""
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learns how many tokens of the draft model are kept."""

@@ -16,8 +16,13 @@ from specchat.core.pass_costs import PassCosts
 from specchat.core.theory import RoundCosts, best_num_draft_tokens, break_even_acceptance
 
 _VERSION = 1
-_READING_SHARE = 0.25
-"""What reading a token is taken to cost, as a share of a draft step, until it was measured."""
+HOPE = 0.85
+"""The chance of each token that a draft model may be hoped to have, where nothing is known of it on a text."""
+_LEAST_GAIN = 1.05
+"""A model is loaded for no less."""
+_READING_SHARE, _LEAST_READING_SHARE = 0.25, 0.05
+"""What reading a token is taken to cost, as a share of a draft step, until it was measured: at most and at least. In
+between it is what a token more in a pass costs: little on a GPU."""
 _READING_GAIN = 0.2
 _LARGEST_READING = 2.0
 """A token read is never taken to cost more than so many draft steps: a stall says nothing."""
@@ -42,11 +47,12 @@ class Experience:
         if not 0 <= draft_share < math.inf:
             raise ValueError("a draft step's share of a target step must be a finite number, not negative")
         self.target = PassCosts(token_share)
-        self.draft = PassCosts(token_share)
+        self.draft = PassCosts(token_share, beside=self.target)
         self.acceptance = Acceptance()
         self.interval = 8
         self.waited = 0
         self._draft_share = draft_share
+        self._reading_share = min(_READING_SHARE, max(_LEAST_READING_SHARE, token_share))
         self._reading: float | None = None
 
     @property
@@ -74,7 +80,7 @@ class Experience:
             return step
         if behind == 2 and self.draft.is_well_known(2):
             return max(step, self.draft.seconds(2) or step)
-        return step + (behind - 1) * (_READING_SHARE * step if self._reading is None else self._reading)
+        return step + (behind - 1) * (self._reading_share * step if self._reading is None else self._reading)
 
     def observe_draft(self, seconds: float, steps: int, behind: int) -> None:
         """The draft took ``seconds`` for ``steps`` passes, in the first of which it read ``behind`` tokens."""
@@ -83,7 +89,7 @@ class Experience:
         if behind <= 1:
             self.draft.observe(1, seconds / steps)
         elif not self.draft.sizes:
-            self.draft.observe(1, seconds / (steps + _READING_SHARE * (behind - 1)))
+            self.draft.observe(1, seconds / (steps + self._reading_share * (behind - 1)))
         elif behind == 2:
             self.draft.observe(2, max(self.step(), seconds - (steps - 1) * self.step()))
         else:
@@ -105,9 +111,12 @@ class Experience:
             max(0.0, self.first_step(2) - step) / plain,
         )
 
-    def expects_gain(self, num_draft_tokens: int) -> bool:
-        """Whether drafting up to so many tokens with the draft model is expected to be faster than plain decoding."""
-        return best_num_draft_tokens(self.acceptance.by_position, self.costs(num_draft_tokens + 1))[0] > 0
+    def could_gain(self, num_draft_tokens: int) -> bool:
+        """Whether drafting up to so many tokens with the draft model would pay on a text that suits it.
+
+        It says whether to load one, so it asks what things cost here, and not how the last text went.
+        """
+        return best_num_draft_tokens(HOPE, self.costs(num_draft_tokens + 1))[1] >= _LEAST_GAIN
 
     def break_even(self, largest: int) -> float | None:
         """The smallest constant α at which some γ is not slower than plain decoding; None where none is."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 _LARGEST_SURPRISE = math.log(1.3)
@@ -26,15 +27,28 @@ _LONG_AGO = 300
 """After so many other passes a size is little known again: what slowed it down may be over."""
 
 
+@dataclass(slots=True)
+class Course:
+    """What all passes on a machine have in common: its pace, and how many there were."""
+
+    pace: float = 1.0
+    passes: int = 0
+
+
 class PassCosts:
     """A live table of seconds by size of a pass.
 
     Args:
         token_share: what a token more is expected to cost, as a share of a pass of one token, where nothing larger
             is known. Near 0 where memory is the bottleneck (a GPU), 0.6 on a CPU.
+        beside: the table of another model that computes on the same machine. Its pace is this one's too, and its passes
+            count as time that passes: so a model that is not used for long still follows, and grows little known.
+
+    Attributes:
+        course: what it shares with tables beside it.
     """
 
-    def __init__(self, token_share: float = 0.5) -> None:
+    def __init__(self, token_share: float = 0.5, *, beside: PassCosts | None = None) -> None:
         if not 0 <= token_share < math.inf:
             raise ValueError("a token's share of a pass must be a finite number, not negative")
         self.token_share = token_share
@@ -43,8 +57,8 @@ class PassCosts:
         self._samples: dict[int, int] = {}
         self._quickest: dict[int, float] = {}  # of the first samples
         self._seen: dict[int, int] = {}
-        self._passes = 0
-        self._pace = 1.0
+        self._counts = beside is None
+        self.course: Course = Course() if beside is None else beside.course
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -59,7 +73,7 @@ class PassCosts:
         if not self._seconds:
             return None
         known = self._seconds.get(size)
-        return (self._estimate(size) if known is None else known) * self._pace
+        return (self._estimate(size) if known is None else known) * self.course.pace
 
     def hopeful_seconds(self, size: int) -> float | None:
         """`seconds`, or less where the size is little known: what it would cost if ``token_share`` were true."""
@@ -71,14 +85,14 @@ class PassCosts:
 
     def is_well_known(self, size: int) -> bool:
         """Whether a size was seen often enough, and lately."""
-        return self._samples.get(size, 0) >= _FEW and self._passes - self._seen[size] < _LONG_AGO
+        return self._samples.get(size, 0) >= _FEW and self.course.passes - self._seen[size] < _LONG_AGO
 
     def observe(self, size: int, seconds: float) -> None:
         """A pass of ``size`` tokens took so long."""
         if size < 1 or not 0 < seconds < math.inf:
             return
         count = self._samples.get(size, 0)
-        here = seconds / self._pace
+        here = seconds / self.course.pace
         if count < _FEW:
             quickest = self._quickest[size] = min(here, self._quickest.get(size, math.inf))
             if count == 0 and self._seconds:
@@ -88,22 +102,23 @@ class PassCosts:
         else:
             surprise = max(-_LARGEST_SURPRISE, min(_LARGEST_SURPRISE, math.log(here / self._seconds[size])))
             self._seconds[size] *= math.exp(_GAIN * surprise)
-            self._pace *= math.exp(_PACE_GAIN * surprise)
+            self.course.pace *= math.exp(_PACE_GAIN * surprise)
         self._samples[size] = min(count + 1, _FEW)
-        self._passes += 1
-        self._seen[size] = self._passes
+        if self._counts:
+            self.course.passes += 1
+        self._seen[size] = self.course.passes
 
     def learn(self, seconds: Mapping[int, float]) -> None:
         """Takes over what was measured with care: each size counts as well known."""
         for size, value in seconds.items():
             if size >= 1 and 0 < value < math.inf:
-                self._set(size, value / self._pace)
+                self._set(size, value / self.course.pace)
                 self._samples[size] = _FEW
-                self._seen[size] = self._passes
+                self._seen[size] = self.course.passes
 
     def to_dict(self) -> dict[str, Any]:
         """What is known, as JSON values: seconds and how often they were seen, by size."""
-        return {str(size): [self._seconds[size] * self._pace, self._samples[size]] for size in self.sizes}
+        return {str(size): [self._seconds[size] * self.course.pace, self._samples[size]] for size in self.sizes}
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Takes over what `to_dict` wrote.
@@ -117,12 +132,11 @@ class PassCosts:
             raise ValueError(f"not a table of pass costs: {problem!r}") from problem
         if not all(size >= 1 and 0 < seconds < math.inf and samples >= 1 for size, (seconds, samples) in table.items()):
             raise ValueError("a table of pass costs holds what cannot be")
-        self._pace, self._passes = 1.0, 0
-        self._seconds = {size: seconds for size, (seconds, _) in table.items()}
+        self._seconds = {size: seconds / self.course.pace for size, (seconds, _) in table.items()}
         self._sizes = sorted(table)
         self._samples = {size: min(samples, _FEW) for size, (_, samples) in table.items()}
         self._quickest = {size: self._seconds[size] for size, samples in self._samples.items() if samples < _FEW}
-        self._seen = dict.fromkeys(table, 0)
+        self._seen = dict.fromkeys(table, self.course.passes)
 
     def _set(self, size: int, seconds: float) -> None:
         if size not in self._seconds:

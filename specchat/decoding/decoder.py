@@ -122,6 +122,7 @@ def _rounds(
             most = 0
         if most > 0 and now.drafter is not None and (prefill := _read_ahead(now, player.context, should_stop)):
             player.skip()
+            now.length.observe_reading(prefill.tokens, prefill.seconds)
             yield stats.add(prefill)
         played = player.play(now, most)
         plain.add(played)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -180,7 +181,7 @@ class RoundPlayer:
     def _verify(self, draft: Draft) -> NDArray[np.float32]:
         """One pass over the last committed token and the drafted ones: logits ``[γ + 1, n_vocab]``."""
         if len(self._target.tokens(self._sequence)) != len(self.context) - 1:
-            # The cache could not be cut back with certainty after the last round: evaluate again, never trust.
+            # The last round could not bring the cache to where it should be: evaluate again, never trust.
             bring_to(self._target, self._sequence, self.context[:-1])
         tokens = (self.context[-1], *draft.tokens)
         return self._target.decode([PassInput(self._sequence, tokens, len(tokens))])[0]
@@ -230,6 +231,14 @@ class RoundPlayer:
         return tuple(committed)
 
     def _cut_cache(self) -> None:
-        """Forgets the drafted tokens that were not kept. The last committed token is evaluated by the next pass."""
-        if len(self._target.tokens(self._sequence)) > len(self.context) - 1:
-            self._target.truncate(self._sequence, len(self.context) - 1)
+        """Forgets the drafted tokens that were not kept. The last committed token is evaluated by the next pass.
+
+        A cache that cannot be cut there forgets more. What it lacks then is read again at once, so that this round pays
+        for it; if that fails, the next round says so, and this one's tokens are not lost.
+        """
+        wanted = len(self.context) - 1
+        if len(self._target.tokens(self._sequence)) > wanted:
+            kept = self._target.truncate(self._sequence, wanted)
+            if kept < wanted and self.ended is None:
+                with suppress(DecodeError):
+                    bring_to(self._target, self._sequence, self.context[:-1])

@@ -24,8 +24,8 @@ from specchat.errors import LoadError, MemoryShortError, ModelFileError, PairMis
 
 MAX_DRAFT_TOKENS = DEFAULT_ROWS - 1
 """The largest γ. Rows of logits cost memory, so a context has room for one pass of this many and one more."""
-_LARGEST_EXACT_PASS = 17
-"""Larger ones are not tried: trying n takes as long as 5n single steps."""
+_LARGEST_EXACT_PASS = 9
+"""Larger ones are not tried: on two cores trying 9 takes some 20 seconds, and much larger passes bring little more."""
 
 
 def list_devices() -> DeviceList:
@@ -85,7 +85,7 @@ class _Loading:
             target = self._load_target(stack, placement)
             setup = self._setup(target, facts)
             experience = self._experience(placement, setup)
-            wanted = not self._command.draft_if_it_pays or experience.expects_gain(MAX_DRAFT_TOKENS)
+            wanted = not self._command.draft_if_it_pays or experience.could_gain(MAX_DRAFT_TOKENS)
             draft = self._load_draft(stack, target, placement) if wanted else None
             identical_pass = self._identical_pass(target)
             models = stack.pop_all()

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import atexit
 import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
+from time import monotonic
 
 import numpy as np
 
@@ -215,6 +215,7 @@ class LocalEngine:
         plans = RoundPlans(pair, self._lengths, lambda: self._settings_for(task, command))
         reading = PromptReading(command.reply, len(prompt.tokens) - 1, pair.target, pair.draft, self._mailbox.put)
         seed = command.settings.seed
+        known = self._known_plain_speed(command, len(prompt.tokens))
 
         def should_stop() -> bool:
             reading.look()
@@ -228,17 +229,17 @@ class LocalEngine:
             max_tokens=command.settings.max_tokens,
             stop=prompt.stop,
             details=command.details,
-            plain_speed=self._known_plain_speed(command, len(prompt.tokens)),
+            plain_speed=known,
             measure_plain=command.measure_plain,
             should_stop=should_stop,
         )
         for event in events:
             reading.observe(event)
-            if isinstance(event, PlainSpeed):
+            if isinstance(event, PlainSpeed) and event is not known:  # one that was handed in grows no younger
                 if self._plain_speed is None:
                     pair.experience.target.learn({1: 1 / event.tokens_per_second})
                 self._plain_speed = event
-                self._plain_at = time.monotonic(), len(prompt.tokens)
+                self._plain_at = monotonic(), len(prompt.tokens)
             elif isinstance(event, Round):
                 plans.observe(event)
             elif isinstance(event, Finished):
@@ -251,15 +252,17 @@ class LocalEngine:
         *Fast* renews it in passing, from the rounds in which it drafts nothing: it does not stop to measure.
         """
         seconds, tokens = self._plain_at
-        is_stale = time.monotonic() - seconds > _PLAIN_LASTS or num_tokens > 2 * tokens + _PLAIN_TOKENS
-        return None if is_stale and command.settings.mode != "fast" else self._plain_speed
+        is_stale = monotonic() - seconds > _PLAIN_LASTS or num_tokens > 2 * tokens + _PLAIN_TOKENS
+        if self._plain_speed is None or (is_stale and command.settings.mode != "fast"):
+            return None
+        return replace(self._plain_speed, source=self._plain_speed.source.replace("this reply", "a past reply"))
 
     def _with_draft_if_wanted(self, task: _Task, settings: ReplySettings) -> LoadedPair:
         """The pair, with the draft model where it was left out and is wanted now, or expected to pay by now."""
         pair = self._loaded()
         if pair.load_draft is None or settings.drafter not in ("draft", "auto"):
             return pair
-        if settings.mode == "fast" and not pair.experience.expects_gain(pair.max_draft_tokens):
+        if settings.mode == "fast" and not pair.experience.could_gain(pair.max_draft_tokens):
             return pair
         pair = self._pair = pair.load_draft(pair, self._progress(task))
         self._tell_loaded(pair)

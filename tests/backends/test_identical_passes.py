@@ -55,6 +55,7 @@ def test_greedy_text_is_the_same_up_to_the_limit(tmp_path, architecture):
     with load_model(path, repack=False) as model:
         context = model.context(n_ctx=512, max_logits=16, threads=1, exact=True)
         size = largest_identical_pass(context, 16)
+        assert size > 1, "else this compares single passes with themselves"
         tokens = [1, 2, 3]
         context.decode([PassInput(0, tokens[:-1], 0)])
         rows = []
@@ -71,14 +72,15 @@ def test_greedy_text_is_the_same_up_to_the_limit(tmp_path, architecture):
 
 
 class UnequalLater(MarkovModel):
-    """A model whose larger passes are off by a bit after so many tokens."""
+    """A model whose passes of some sizes are off by a bit after so many tokens."""
 
-    def __init__(self, after: int) -> None:
+    def __init__(self, after: int, sizes=range(2, 99)) -> None:
         super().__init__(np.full((6, 6), 1 / 6), max_batch=64)
         self.after = after
+        self.sizes = sizes
 
     def decode(self, inputs):
-        several = len(inputs[0].tokens) > 1 and len(self.tokens()) >= self.after
+        several = len(inputs[0].tokens) in self.sizes and len(self.tokens()) >= self.after
         rows = super().decode(inputs)
         return [np.nextafter(row, np.float32(9)) for row in rows] if several else rows
 
@@ -86,6 +88,10 @@ class UnequalLater(MarkovModel):
 @pytest.mark.parametrize(("after", "found"), [(0, 1), (257, 1), (1000, 12)])
 def test_a_longer_text_is_tried_as_well(after, found):
     assert largest_identical_pass(UnequalLater(after), 12) == found
+
+
+def test_each_size_is_tried_after_the_longer_text():
+    assert largest_identical_pass(UnequalLater(257, sizes=[5]), 12) == 4
 
 
 @pytest.mark.model

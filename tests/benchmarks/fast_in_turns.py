@@ -19,7 +19,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +42,8 @@ KINDS = ("plain", "ngram-simple", "ngram-mod", "ngram-map-k", "ngram-map-k4v", "
 FAST, PLAIN = "fast", "our plain"
 _N_CTX = 2048
 _RESAMPLES = 2000
+_STALL = 1.5
+"""See `_undisturbed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,12 @@ class Figures:
     """Ratios of *fast* to the others."""
 
     def __init__(self, replies: Iterable[Reply]) -> None:
-        self._replies = {(each.category, each.prompt, each.repetition, each.who): each for each in replies}
+        by_prompt: dict[tuple[str, str, int], list[Reply]] = {}
+        for each in replies:
+            by_prompt.setdefault((each.category, each.prompt, each.repetition), []).append(each)
+        self._replies = {
+            (*prompt, each.who): each for prompt, group in by_prompt.items() for each in _undisturbed(group)
+        }
 
     @property
     def categories(self) -> list[str]:
@@ -162,6 +169,20 @@ class Figures:
         for (of, _, repetition, name), reply in self._replies.items():
             if (of, name) == (category, who) and repetition != but:
                 yield reply
+
+
+def _undisturbed(replies: Sequence[Reply]) -> Iterator[Reply]:
+    """The replies to one prompt without the turns that something else on the machine has slowed down.
+
+    Plain decoding is always equally fast: where it took half as long again as usual, the turn counts for nobody.
+    """
+    disturbed: set[int] = set()
+    for reply in replies:
+        if reply.who in (PLAIN, "plain"):
+            paces = [seconds / tokens for tokens, seconds in reply.turns]
+            disturbed |= {i for i, pace in enumerate(paces) if pace > _STALL * float(np.median(paces))}
+    for reply in replies:
+        yield replace(reply, turns=[turn for i, turn in enumerate(reply.turns) if i not in disturbed])
 
 
 def report(figures: Figures) -> Iterator[str]:

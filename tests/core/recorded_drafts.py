@@ -21,6 +21,9 @@ import numpy as np
 from specchat.core.draft_length import DraftLength, RoundOutcome
 from specchat.core.sampling import Distribution
 
+_CATCH_UP = 16
+"""Where a draft model is further behind, the decoder has it read ahead of the round."""
+
 FILE = Path(__file__).parent.parent / "data" / "drafts.json"
 
 
@@ -151,9 +154,13 @@ def simulate(
     done, behind, played = 0, reply.num_prompt_tokens, Simulated()
     while done < len(reply.positions):
         left = reply.positions[done:]
-        limit = length.begin_round(min(most, len(left) - 1))
-        draft = _Draft()
+        limit, factor = length.begin_round(min(most, len(left) - 1)), slow()
+        draft, ahead = _Draft(), 0.0
         if limit > 0 and length.pays(behind):
+            if behind > _CATCH_UP:  # as the decoder does, outside of the round
+                ahead = (behind - 1) * machine.read * factor
+                length.observe_reading(behind - 1, ahead)
+                behind = 1
             draft.draw(left, length, limit, rng, spoil)
             first = machine.step if behind == 1 else machine.two + max(0, behind - 2) * machine.read
             draft.time = first + (draft.passes - 1) * machine.step
@@ -161,7 +168,7 @@ def simulate(
             behind = 2 if 0 < draft.drafted == draft.kept and draft.passes == draft.drafted else 1
         else:
             evaluated, behind = 0, behind + 1
-        verify, factor = machine.verify[draft.drafted + 1], slow()
+        verify = machine.verify[draft.drafted + 1]
         length.observe(
             RoundOutcome(
                 draft.drafted,
@@ -173,7 +180,7 @@ def simulate(
             )
         )
         done += draft.kept + 1
-        played.add(Simulated(draft.kept + 1, draft.time + verify, [(draft.drafted, draft.kept)]))
+        played.add(Simulated(draft.kept + 1, ahead / factor + draft.time + verify, [(draft.drafted, draft.kept)]))
     return played
 
 

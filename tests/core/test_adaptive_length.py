@@ -158,6 +158,40 @@ def test_reading_a_long_chat_must_pay_too() -> None:
     assert not length.pays(1), "settled for this round"
 
 
+def test_reading_ahead_of_a_round_is_learned_from() -> None:
+    length = AdaptiveLength(gpu(0.1))
+    length.begin_round(16)
+    assert length.pays(3000)
+    for _ in range(20):
+        length.observe_reading(3000, 3000 * 0.1)
+    length.begin_round(16)
+    assert not length.pays(3000), "far dearer than was expected"
+    assert length.pays(1) is False, "settled for this round"
+    length.begin_round(16)
+    assert length.pays(1)
+
+
+def test_a_trial_pays_for_what_was_read_for_it() -> None:
+    left = []
+    for read in (0.0, 2.0):
+        length = AdaptiveLength(gpu(0.4, growth=0.1))
+        while not length._is_trial:
+            drafted = draw(length, [UNSURE] * 2, probability=0.4)
+            if length._is_trial:
+                length.observe_reading(100, read)
+            length.observe(outcome(length, drafted, 0, length.experience.verify(drafted + 1)))
+        left.append(length._trials.amount)
+    assert left[0] - left[1] == pytest.approx(2.0)
+
+
+def test_a_larger_limit_is_looked_at_at_once() -> None:
+    length = AdaptiveLength(cpu())
+    length.begin_round(1)
+    assert not length.could_use(0.45)
+    length.begin_round(16)
+    assert length.could_use(0.45), "sixteen tokens cost seven steps here, two cost more than one and a half"
+
+
 def test_of_a_free_proposal_the_best_paying_length_is_used() -> None:
     length = AdaptiveLength(cpu())
     length.begin_round(16)

@@ -35,7 +35,7 @@ def test_steps_are_a_round_s_time_by_its_passes() -> None:
 
 def test_reading_what_was_missed() -> None:
     experience = taught(step=0.2)
-    assert experience.first_step(11) == pytest.approx(0.2 + 10 * 0.05), "a quarter of a step until it was measured"
+    assert experience.first_step(11) == pytest.approx(0.2 + 10 * 0.02), "what a token more costs, until it was measured"
     for _ in range(40):
         experience.observe_draft(2 * 0.2 + 10 * 0.01, 2, 11)
     assert experience.first_step(11) == pytest.approx(0.2 + 10 * 0.01, rel=0.1)
@@ -43,6 +43,32 @@ def test_reading_what_was_missed() -> None:
     assert experience.first_step(101) > 0.2 + 100 * 0.015
     experience.observe_reading(1e6, 100)
     assert experience.first_step(2 + 1) < 0.2 + 2 * 0.2, "a stall: never more than two steps a token"
+
+
+@pytest.mark.parametrize(("token_share", "expected"), [(0.0, 0.05), (0.6, 0.25)])
+def test_before_reading_was_measured_it_is_cheap_on_a_gpu_and_not_on_a_cpu(token_share: float, expected: float) -> None:
+    experience = Experience(token_share=token_share, draft_share=0.4)
+    assert experience.first_step(1001) == pytest.approx(0.4 * (1 + 1000 * expected))
+
+
+def test_whether_a_draft_can_pay_is_a_matter_of_costs_and_not_of_the_last_text() -> None:
+    experience = taught(step=0.2)
+    for _ in range(200):
+        experience.acceptance.observe_first("kept", 1.0, 0.5)
+        experience.acceptance.observe_draw(1.0, True, False)
+    assert experience.could_gain(8)
+    assert not taught(step=0.95).could_gain(8)
+
+
+def test_the_draft_follows_the_machine_and_grows_little_known_while_it_is_not_used() -> None:
+    experience = taught(step=0.2)
+    for _ in range(60):
+        experience.target.observe(1, 2.0)
+    assert experience.step() > 1.2 * 0.2, "the machine is slower"
+    assert experience.step(hopeful=True) == experience.step()
+    for _ in range(300):
+        experience.target.observe(1, 0.2)
+    assert experience.step(hopeful=True) == pytest.approx(0.4 * 0.2, rel=0.05), "what is expected of it"
 
 
 def test_a_first_round_that_had_to_read_still_gives_a_step() -> None:

@@ -87,6 +87,20 @@ def test_what_was_not_seen_for_long_is_little_known_and_may_be_hoped_to_be_cheap
     assert not table.is_well_known(7)
 
 
+def test_two_models_share_the_pace_of_the_machine_and_its_time() -> None:
+    target = seen(PassCosts(), {1: 1.0})
+    draft = seen(PassCosts(0.1, beside=target), {1: 0.4, 2: 0.8})
+    assert draft.is_well_known(1)
+    seen(target, {1: 2.0}, rounds=60)
+    assert 1.2 * 0.4 < draft.seconds(1) < 2.0 * 0.4
+    seen(target, {1: 2.0}, rounds=300)
+    assert not draft.is_well_known(1)
+    again = PassCosts(0.1, beside=target)
+    again.restore(draft.to_dict())
+    assert again.seconds(2) == pytest.approx(draft.seconds(2))
+    assert target.seconds(1) == pytest.approx(2.0, rel=0.02), "what is restored beside it changes nothing"
+
+
 def test_what_was_measured_with_care_is_taken_over() -> None:
     table = seen(PassCosts(), {1: 2.0}, rounds=40)
     table.learn({1: 1.0, 2: 1.5, 0: 1.0, 3: -1.0, 4: float("inf")})

@@ -248,6 +248,18 @@ def test_a_cache_that_cannot_be_cut_changes_nothing_but_the_work(rule):
     assert reply_tokens(write(forgetful, [0, 1], plan(drafter, 4, rule), max_tokens=60)) == expected
 
 
+def test_the_round_that_was_rejected_pays_for_a_cache_that_cannot_be_cut():
+    """So that a plain round after it does not seem dear: each begins with all but its last token in the cache."""
+    pair_target, drafter = random_pair(11)
+    forgetful = ForgetfulModel(pair_target.transitions)
+    held, written = [], [0, 1]
+    for event in generate(forgetful, [0, 1], plan(drafter, 4), np.random.default_rng(1), max_tokens=60):
+        if isinstance(event, Round):
+            written += [token.id for token in event.committed]
+            held.append(len(written) - len(forgetful.tokens()))
+    assert set(held[:-1]) == {1}
+
+
 def test_a_caller_may_stop_asking_at_any_moment():
     target, drafter = random_pair(4)
     for taken in range(1, 12):

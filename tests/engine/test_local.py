@@ -257,8 +257,9 @@ def test_plain_speed_is_measured_once_a_chat(loaded: LocalEngine) -> None:
         loaded.send(reply(number))
         speeds += [event for event in events_of(loaded, number) if isinstance(event, PlainSpeed)]
     assert len(speeds) == 2
-    assert speeds[0] == speeds[1]
-    assert "plain steps" in speeds[0].source
+    assert speeds[0].tokens_per_second == speeds[1].tokens_per_second
+    assert speeds[0].source.endswith("plain steps before this reply")
+    assert speeds[1].source.endswith("plain steps before a past reply")
     loaded.send(LOAD)
     until_kind(loaded, Loaded)
     loaded.send(reply(3, measure_plain=False))
@@ -275,7 +276,21 @@ def test_an_old_plain_speed_is_measured_again_but_fast_does_not_stop_for_it(
         loaded.send(reply(number, the_settings=settings(mode=mode, max_tokens=4)))
         speeds += [event for event in events_of(loaded, number) if isinstance(event, PlainSpeed)]
     assert len(first) == len(again) == 1
-    assert (first != again) == is_renewed
+    assert (first[0].tokens_per_second != again[0].tokens_per_second) == is_renewed
+
+
+def test_a_plain_speed_that_is_used_again_grows_no_younger(
+    loaded: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("specchat.engine.local.monotonic", lambda: now[0])
+    speeds = []
+    for number, at in enumerate((0.0, 100.0, 200.0), 1):
+        now[0] = 1000.0 + at
+        loaded.send(reply(number, the_settings=settings(max_tokens=4)))
+        events = events_of(loaded, number)
+        speeds += [event.tokens_per_second for event in events if isinstance(event, PlainSpeed)]
+    assert speeds[0] == speeds[1] != speeds[2]
 
 
 def test_stop_keeps_what_came(engine: LocalEngine) -> None:
