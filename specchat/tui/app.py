@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.screen import Screen
 
 from specchat.chat.conversation import Conversation
@@ -69,6 +70,12 @@ class SpecchatApp(ThemedApp):
     def get_default_screen(self) -> Screen[None]:
         """The chat."""
         return ChatScreen(self.chat, self.pairs, self.first_pair, self.load_options, self.still)
+
+    async def on_event(self, event: events.Event) -> None:
+        """A paste goes to the prompt from anywhere in the chat: Textual hands it to what has the focus."""
+        if isinstance(event, events.Paste) and not event.is_forwarded and isinstance(self.screen, ChatScreen):
+            self.screen.action_type()
+        await super().on_event(event)
 
     def action_interrupt(self) -> None:
         """Ctrl+C: copies the selection or stops; a second one quits."""

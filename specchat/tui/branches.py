@@ -20,6 +20,8 @@ class Branches:
     def regenerate(self, message_id: int | None = None) -> None:
         """Answers a question once more: the last one, or the one that a message answers or is.
 
+        Where not one token comes, what stood there is back.
+
         Raises:
             UsageError: that cannot be done now.
             ValueError: nothing has been asked yet.

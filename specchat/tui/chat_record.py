@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from specchat import __version__
 from specchat.chat.conversation import Conversation, Message, ReplyPlace
-from specchat.core.events import Event
+from specchat.core.events import Event, Round
 from specchat.core.settings import ReplySettings
 from specchat.errors import RecordError
 from specchat.tui.pair_shelf import PairFiles as OpenedPair
@@ -54,6 +54,7 @@ class RecordedConversation:
         self._header: Header | None = None  # of the record, once it is known
         self._failing = False
         self._due: list[Callable[[RecordWriter], None]] = []
+        self._left: Message | None = None  # the head before it went back to a question, until that is answered anew
         self._settings = ReplySettings()
         self._pair: PairFiles | None = None
         self._build = ""
@@ -93,9 +94,13 @@ class RecordedConversation:
         return self._added(self.conversation.edit(message_id, text))
 
     def regenerate(self, message_id: int | None) -> None:
-        """Goes back to a question (see `Conversation.question`)."""
-        question = self.conversation.regenerate(message_id)
-        self._write(lambda writer: writer.move_to(question.id))
+        """Goes back to a question (see `Conversation.question`), which a reply must answer next.
+
+        The record goes there with the first token. Where none comes, nothing has changed: what stood there is back.
+        """
+        left = self.conversation.head
+        self.conversation.regenerate(message_id)
+        self._left = left
 
     def switch(self, message_id: int) -> None:
         """Goes to the branch of a message."""
@@ -160,15 +165,22 @@ class RecordedConversation:
 
     def event(self, reply: int, event: Event) -> None:
         """Something happened in a reply."""
+        if self._left is not None and isinstance(event, Round) and event.committed:
+            self._left = None
+            question = self.conversation.question()
+            self._write(lambda writer: writer.move_to(question.id))
         self._write(lambda writer: writer.event(reply, event))
 
     def add_reply(
         self, place: ReplyPlace, events: Sequence[Event], settings: ReplySettings, pair: str
     ) -> Message | None:
         """The reply is over; what came is kept."""
+        left, self._left = self._left, None
         message = self.conversation.add_reply(place, events, settings, pair)
         if message is not None:
             self._write(lambda writer: writer.message(message))
+        elif left is not None:
+            self.conversation.move_to(left.id)
         self._write(lambda writer: writer.end_turn())
         return message
 

@@ -93,6 +93,7 @@ class LiveChat:
         self._load: Load | None = None
         self._place: ReplyPlace | None = None
         self._events: list[Event] = []
+        self._context_before = 0  # the present reply
         self._occurrences: list[Occurrence] = []
         kept.set_settings(settings)
 
@@ -239,6 +240,7 @@ class LiveChat:
         """
         self._place = self.kept.begin_reply(continue_last=continue_last)
         self._events = []
+        self._context_before = self.context_used
         self.reading = None
         self.phase = Phase.READING
         messages = self.conversation.prompt()
@@ -279,14 +281,13 @@ class LiveChat:
                     self._occurrences.append(Noted(text))
                 case Failed():
                     self._take_failure(message)
-        just_loaded = any(
-            isinstance(each, PairLoaded) for each in self._occurrences
-        )  # the record must hear of it first
-        if self.phase is Phase.READY and self.waiting and not just_loaded:
+        # What waits begins a pump later than that: the record hears of a pair first, and the screen of a reply's end
+        has_news = any(isinstance(each, PairLoaded | ReplyEnded) for each in self._occurrences)
+        if self.phase is Phase.READY and self.waiting and not has_news:
             question = self.kept.add_user(self.waiting.pop(0))
             self.begin(question=question)
         for problem in self.kept.problems:
-            self._occurrences.append(WentWrong(problem.message, problem.next_step, died=False))
+            self._occurrences.append(WentWrong(problem.message, problem.next_step))
         self.kept.problems.clear()
         occurrences, self._occurrences = self._occurrences, []
         return occurrences
@@ -321,8 +322,10 @@ class LiveChat:
         if place is None:
             return
         message = self.kept.add_reply(place, self._events, self.settings, self.pair)
+        if message is None:
+            self.context_used = self._context_before
         self.phase = Phase.READY
-        self._occurrences.append(ReplyEnded(message, tuple(self._events)))
+        self._occurrences.append(ReplyEnded(place, message, tuple(self._events)))
 
     def _take_failure(self, failure: Failed) -> None:
         if self._place is not None and (failure.died or failure.reply == self._place.id):
@@ -330,4 +333,4 @@ class LiveChat:
         if failure.died or self.phase is Phase.LOADING:
             self.phase = Phase.EMPTY
             self.loaded = None
-        self._occurrences.append(WentWrong(failure.message, failure.next_step, self.phase is Phase.EMPTY))
+        self._occurrences.append(WentWrong(failure.message, failure.next_step))

@@ -41,17 +41,17 @@ class Wrote:
 class ReplyEnded:
     """The reply is over; ``message`` is None where not one token came. ``events`` end with `Finished`, or fail to."""
 
+    place: ReplyPlace
     message: Message | None
     events: tuple[Event, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WentWrong:
-    """Something failed, and what to do now. ``died``: nothing is loaded any longer."""
+    """Something failed, and what to do now."""
 
     message: str
     next_step: str
-    died: bool
 
 
 @dataclass(frozen=True, slots=True)

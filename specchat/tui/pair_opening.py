@@ -22,7 +22,7 @@ class PairOpening:
         options: how to load; target, draft and exact mode are filled in.
 
     Attributes:
-        name: the pair's name as people read it; empty before the first.
+        name: the name, as people read it, of what is or was loaded; before the first of what is fetched; or empty.
         files: what was loaded last.
         fetch: the fetch that is going on, or that failed.
         measuring: measures pairs with the chat's engine.
@@ -40,6 +40,7 @@ class PairOpening:
         self._options = options
         self._told = False
         self._own_drafter: str | None = None  # what drafted before a pair without a draft model asked for n-gram
+        self._next: tuple[PairFiles, bool] | None = None  # waits for the end of a reply; whether the person is warned
         self._check: MemoryCheck | None = None  # of what is about to be loaded
 
     @property
@@ -68,14 +69,16 @@ class PairOpening:
         Raises:
             SpecchatError: there is no such pair, or one of its files cannot be used.
         """
-        if self.measuring.is_going:
-            raise UsageError("A measurement is being stopped.", "Try again in a moment.")
-        self.name = self._chat.pair = self.shelf.name(key)
+        self._must_not_measure()
+        name = self.shelf.name(key)
         self.cancel()
-        self.fetch = None
+        self.fetch = self._next = None
+        if self.files is None:
+            self.name = name
         files = self.shelf.files(key)
         if files is not None:
-            self._load(files, is_warned=is_warned)
+            self._next = files, is_warned
+            self._load_next()
         else:
             self._told = False
             self.fetch = Fetch(self.shelf, key)
@@ -85,14 +88,18 @@ class PairOpening:
         """Goes on with a fetch that ended early, or loads the pair once more.
 
         Raises:
-            SpecchatError: one of the files cannot be used.
+            SpecchatError: one of the files cannot be used, or there is nothing to load, or something else goes on.
         """
+        self._must_not_measure()
+        self._chat.must_be_idle()
         if self._chat.is_busy or self.is_fetching:
-            return
+            raise UsageError("A pair is on its way already.", "Esc stops that.")
         if self.fetch is not None:
             self.open(self.fetch.key)
         elif self.files is not None:
             self._begin(self.files)
+        else:
+            raise UsageError("There is no pair yet that could be loaded.", "/pair chooses one.")
 
     def hand_over(self) -> str | None:
         """Leaves a fetch that is going on to the pair picker: the pair's key."""
@@ -119,12 +126,13 @@ class PairOpening:
         if self.measuring.displaced and not self.is_picking and not self.measuring.is_going:
             self.measuring.displaced = False
             self._chat.load_again()
+        self._load_next()
         fetch = self.fetch
         if fetch is None or not fetch.is_over:
             return None
         if fetch.files is not None:
-            self.fetch = None
-            self._load(fetch.files)
+            self.fetch, self._next = None, (fetch.files, False)
+            self._load_next()
             return None
         told, self._told = self._told, True
         return None if told else fetch.error
@@ -145,8 +153,17 @@ class PairOpening:
         self._chat.load(check.load)
         return None
 
-    def _load(self, files: PairFiles, *, is_warned: bool = False) -> None:
+    def _must_not_measure(self) -> None:
+        if self.measuring.is_going:
+            raise UsageError("A measurement is being stopped.", "Try again in a moment.")
+
+    def _load_next(self) -> None:
+        """Loads what is to be loaded next, as soon as the pair that is there has written its reply."""
+        if self._next is None or self._chat.is_replying:
+            return
+        (files, is_warned), self._next = self._next, None
         self.files = files
+        self.name = self._chat.pair = files.name
         self.measuring.displaced = False
         self.shelf.chosen(files)
         self._set_drafter(files.drafter)

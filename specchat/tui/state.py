@@ -13,8 +13,16 @@ State = tuple[str, str, str]
 """A word or two, what there is to say about it, and a style."""
 
 
-def state_of(chat: LiveChat, stats: ReplyStats, why: str, fetch: Fetch | None) -> State:
-    """What to say now. ``why`` is the engine's own last sentence on the draft length."""
+def state_of(chat: LiveChat, stats: ReplyStats, why: str, fetch: Fetch | None, *, is_editing: bool) -> State:
+    """What to say now.
+
+    Args:
+        chat: what is going on.
+        stats: the figures of the reply that is being written, or of the last one.
+        why: the engine's own last sentence on the draft length.
+        fetch: the fetch that is going on, or that failed.
+        is_editing: a question is being written again, which Enter does not send as the next one.
+    """
     if fetch is not None and not fetch.is_over:
         checking = fetch.latest is not None and fetch.latest.source == "disk"
         return "checking" if checking else "fetching", _fetch_sentence(fetch), "$warning"
@@ -22,9 +30,13 @@ def state_of(chat: LiveChat, stats: ReplyStats, why: str, fetch: Fetch | None) -
         case Phase.LOADING:
             return "loading", f"{_load_sentence(chat)}. You can type meanwhile; Esc stops.", "$warning"
         case Phase.EMPTY:
-            return "no model", "Ctrl+R loads the pair, /pair chooses another." if chat.can_load_again else "", "$error"
+            can_go_on = chat.can_load_again or fetch is not None
+            hint = "Ctrl+R loads the pair, /pair chooses another." if can_go_on else "/pair chooses one."
+            return "no model", hint, "$error"
         case Phase.READING:
             return "reading", f"{_read_sentence(chat)}. Esc stops.", "$warning"
+        case Phase.READY if is_editing:
+            return "editing a question", "Enter asks it anew, Esc leaves it", "$warning"
     return chat.settings.mode, _mode_sentence(chat, stats, why), "$primary"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from specchat.chat.record import RecordWriter, read_record
-from specchat.engine.interface import Inspect, PromptSize, Reply
+from specchat.engine.interface import Failed, Inspect, PromptSize, Reply
 from tests.tui.screens import running, say, screen_text, settle
 from tests.tui.scripted_engine import ScriptedEngine, reply_events, round_of
 
@@ -16,6 +16,11 @@ def answers(*texts):
 
 def said(app):
     return [message.content for message in app.chat.conversation.messages]
+
+
+def shown(app):
+    """The ids of the messages in the transcript."""
+    return [block.message_id for block in app.screen.pane.transcript.index.blocks if block.message_id is not None]
 
 
 async def two_turns(pilot):
@@ -199,3 +204,32 @@ async def test_arrows_go_through_questions_and_the_mouse_finds_them():
         assert transcript.message_looked_at == 3
         await pilot.press("left")
         assert transcript.message_looked_at == 2
+
+
+async def test_another_answer_that_does_not_come_leaves_everything_as_it_was(tmp_path):
+    engine = answers("one", "two", "three")
+    async with running(engine, size=SMALL, records=tmp_path) as (app, pilot):
+        await two_turns(pilot)
+        before, used = said(app), app.chat.context_used
+        engine._step = 0
+        await pilot.press("tab", "p", "p", "g")
+        assert said(app) == ["why?"]
+        assert [message.content for message in read_record(app.kept.path).conversation.messages] == before
+        await pilot.press("escape")
+        engine._step = 9
+        await settle(pilot)
+        assert said(app) == before
+        assert app.chat.context_used == used
+        assert shown(app) == [message.id for message in app.chat.conversation.messages]
+        engine.replies.append([])
+        await pilot.press("tab")
+        await say(pilot, "/edit 1")
+        await pilot.press("enter")
+        engine.say(Failed("ContextFullError", "The context is full.", "/new begins a chat.", engine.commands[-1].reply))
+        app.screen.fold.ask("and now?")  # waits, and is asked after what is there again
+        await settle(pilot, frames=4)
+        assert said(app) == [*before, "and now?", "ok"]
+        assert shown(app) == [message.id for message in app.chat.conversation.messages]
+        assert "The context is full." in screen_text(app)
+    (path,) = tmp_path.glob("*.jsonl")
+    assert [message.content for message in read_record(path).conversation.messages] == [*before, "and now?", "ok"]

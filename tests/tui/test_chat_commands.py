@@ -64,6 +64,7 @@ async def test_without_a_frame_the_state_line_says_that_lines_are_new():
         assert "↓" not in screen_text(app)
         app.screen.say("info", "Something happened.")
         await pilot.pause()
+        assert [each.message for each in app._notifications] == ["Something happened."]
         assert "↓ 2 new, End   watch: drafting" in screen_text(app)
         await pilot.resize_terminal(80, 24)
         await pilot.pause()

@@ -1,5 +1,6 @@
 from specchat.chat.conversation import Conversation
 from specchat.chat.record import read_record
+from specchat.core.events import Prefill
 from specchat.core.settings import ReplySettings
 from specchat.tui.chat_record import RecordedConversation
 from specchat.tui.pair_shelf import PairFiles
@@ -28,7 +29,6 @@ def test_a_chat_can_be_read_back_from_its_record(tmp_path):
     write_turn(kept, "why?", "so")
     kept.set_system("be brief")
     kept.set_settings(ReplySettings(rule="block"))
-    kept.regenerate(None)
     header = kept.header
     kept.close()
     (path,) = tmp_path.glob("*.jsonl")
@@ -41,7 +41,7 @@ def test_a_chat_can_be_read_back_from_its_record(tmp_path):
     assert record.settings == ReplySettings(rule="block")
     assert record.conversation.system == "be brief"
     assert [m.content for m in record.conversation.all_messages] == ["why?", "so"]
-    assert record.conversation.head.content == "why?"
+    assert record.conversation.head.content == "so"
     assert not record.notices
 
 
@@ -97,3 +97,20 @@ def test_branches_and_the_one_that_is_looked_at_are_read_back(tmp_path):
     assert [m.content for m in read.siblings(first.parent)] == ["why?", "how?"]
     read.switch(second.id)
     assert [m.content for m in read.messages] == ["why?", "because"]
+
+
+def test_another_answer_is_there_with_its_first_token_and_until_then_the_old_one(tmp_path):
+    kept = RecordedConversation(Conversation(), tmp_path)
+    write_turn(kept, "why?", "so")
+    path = kept.path
+    kept.regenerate(None)
+    place = kept.begin_reply(continue_last=False)
+    kept.event(place.id, Prefill("target", 3, 0, 0.1))
+    assert read_record(path).conversation.head.content == "so"
+    assert kept.add_reply(place, [], ReplySettings(), "A ⟵ B") is None
+    assert kept.conversation.head.content == "so"
+    kept.regenerate(None)
+    place = kept.begin_reply(continue_last=False)
+    kept.event(place.id, round_of("half|p"))
+    kept.close()
+    assert read_record(path).conversation.head.content == "half"

@@ -204,7 +204,7 @@ async def test_a_dead_engine_leaves_the_chat_and_can_be_loaded_again():
         assert "half an" in text
         assert "cut: the engine stopped" in text.replace("\u00a0", " ")
         assert "! llama.cpp gave up (SIGABRT)." in text
-        assert "Load the pair again. Ctrl+R does." in text
+        assert "→ Load the pair again. " in text
         assert "no model: Ctrl+R loads the pair" in text
         await pilot.press("ctrl+r")
         await settle(pilot)
@@ -363,6 +363,19 @@ async def test_a_paste_is_one_message_and_what_a_terminal_obeys_becomes_visible(
         assert len(app.chat.conversation.messages) == 2
 
 
+async def test_a_paste_goes_to_the_prompt_wherever_the_focus_is():
+    from textual import events
+
+    async with running() as (app, pilot):
+        for keys in (("tab",), ("tab", "v")):
+            await pilot.press(*keys)
+            app.post_message(events.Paste("one\ntwo"))
+            app.post_message(events.Key("x", "x"))
+            await settle(pilot)
+            assert app.screen.prompt.text == "one\ntwox"
+            app.screen.prompt.set_text("")
+
+
 async def test_a_large_paste_is_words_in_the_prompt_and_all_of_it_in_the_message():
     from textual import events
 
@@ -458,6 +471,18 @@ async def test_v_reads_the_reply_as_formatted_text_and_back():
         assert "Then this" in screen_text(app), "a reply that ends is there to be read"
         assert "## Then" not in screen_text(app)
         assert app.screen.prompt.has_focus
+
+
+async def test_what_is_said_is_seen_by_who_reads():
+    async with running() as (app, pilot):
+        await say(pilot, "why?")
+        await pilot.press("tab", "v")
+        app.engine.say(Failed("DecodeError", "[b]It failed.[/b]", "Try again."))
+        await settle(pilot)
+        assert app.screen.pane.is_reading
+        (notification,) = app._notifications
+        assert notification.message == "[b]It failed.[/b] Try again."
+        assert not notification.markup
 
 
 async def test_y_copies_what_is_looked_at_and_the_command_any_reply():

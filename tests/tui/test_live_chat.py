@@ -109,7 +109,7 @@ def test_the_chat_survives_an_engine_that_dies_in_the_middle():
     ended, wrong = happened
     assert ended.message.content == "half of"
     assert not isinstance(ended.events[-1], Finished)
-    assert wrong == WentWrong("It died.", "Load it again.", died=True)
+    assert wrong == WentWrong("It died.", "Load it again.")
     assert chat.phase is Phase.EMPTY
     assert chat.loaded is None
     chat.load_again()
@@ -124,7 +124,7 @@ def test_a_load_that_fails_leaves_nothing_loaded():
     chat, engine = chat_on(slow_load=True)
     chat.load(Load("target.gguf"))
     engine.say(Failed("LoadError", "Not a GGUF file.", "Choose another."))
-    assert pumped(chat)[-1] == WentWrong("Not a GGUF file.", "Choose another.", died=True)
+    assert pumped(chat)[-1] == WentWrong("Not a GGUF file.", "Choose another.")
     assert chat.phase is Phase.EMPTY
 
 
@@ -136,7 +136,7 @@ def test_a_failed_reply_leaves_the_pair_loaded():
     engine.say(Failed("ContextFullError", "Too long.", "Shorten it.", reply=number))
     ended, wrong = [o for o in pumped(chat) if isinstance(o, ReplyEnded | WentWrong)]
     assert ended.message is None
-    assert not wrong.died
+    assert wrong == WentWrong("Too long.", "Shorten it.")
     assert chat.phase is Phase.READY
 
 

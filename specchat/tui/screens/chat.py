@@ -27,6 +27,7 @@ from specchat.tui.pair_shelf import PairShelf
 from specchat.tui.screens.chat_commands import ChatCommands
 from specchat.tui.screens.chat_fold import ChatFold
 from specchat.tui.screens.dashboard import Dashboard
+from specchat.tui.unsent import Unsent
 from specchat.tui.widgets.chat_pane import ChatPane
 from specchat.tui.widgets.inspector import Inspector
 from specchat.tui.widgets.now_panel import NowPanel
@@ -82,7 +83,8 @@ class ChatScreen(Screen[None]):
         self.pane = self.query_one(ChatPane)
         self.prompt = self.query_one(Prompt)
         self.fold = ChatFold(self.pane, self.chat, self.opening)
-        self.dashboard = Dashboard(self, self.chat, self.opening)
+        self.unsent = Unsent(self.prompt)
+        self.dashboard = Dashboard(self, self.chat, self.opening, self.unsent)
         self.query_one(Inspector).display = False
         self.prompt.focus()
         self.prompt.on_tab = self.action_look
@@ -152,9 +154,10 @@ class ChatScreen(Screen[None]):
         text = event.text
         if is_command(text):
             if not self.commands.run(text):
-                self.prompt.set_text(text)
-            return
-        self.send(text.removeprefix("/") if text.startswith("//") else text)
+                self.prompt.set_message(text)
+        else:
+            self.send(text.removeprefix("/") if text.startswith("//") else text)
+        self.unsent.give_back()
 
     def send(self, text: str) -> None:
         """Sends a message, or lets it wait."""
@@ -180,7 +183,7 @@ class ChatScreen(Screen[None]):
     def offer(self, command: Command) -> None:
         """A command that was chosen in the palette: carried out, or put into the prompt where it takes something."""
         if command.takes and not command.takes.startswith("["):
-            self.prompt.set_text(f"/{command.name} ")
+            self.unsent.begin_command(f"/{command.name} ")
             self.prompt.focus()
         else:
             self.commands.run(f"/{command.name}")
@@ -213,14 +216,15 @@ class ChatScreen(Screen[None]):
         self._interrupted_at = now
 
     def stop(self) -> bool:
-        """Stops what is going on, and takes waiting messages back into the prompt; False where nothing is going on."""
+        """Stops what is going on, and takes waiting messages back into the prompt; False where there is neither."""
         busy = self.opening.cancel() or self.chat.is_busy
         if busy:
             self.chat.stop()
-            if (text := self.chat.take_back_waiting()) and not self.prompt.text:
-                self.prompt.set_text(text)
+        waiting = self.chat.take_back_waiting()
+        if waiting:
+            self.unsent.take_back(waiting)
             self.fold.forget_waiting()
-        return busy
+        return busy or bool(waiting)
 
     def copy(self, text: str) -> None:
         """Puts text on the clipboard, and says how."""
@@ -230,8 +234,8 @@ class ChatScreen(Screen[None]):
         self.notify(f"{len(text)} characters copied {how}", timeout=2)
 
     def action_escape(self) -> None:
-        """Stops; or closes the inspector; or goes back to the prompt."""
-        if self.stop() or self.commands.stop_editing():
+        """Stops; or leaves what was begun in the prompt; or closes the inspector; or goes back to the prompt."""
+        if self.stop() or self.unsent.leave_command() or self.unsent.stop_editing():
             return
         if self.pane.transcript.has_chosen_token:
             self.pane.transcript.close_cursor()
@@ -245,7 +249,7 @@ class ChatScreen(Screen[None]):
     def action_type(self, text: str = "") -> None:
         """Goes from the chat to the prompt, perhaps beginning a command there."""
         if text:
-            self.prompt.set_text(text)
+            self.unsent.begin_command(text)
         self.set_focus(self.prompt)  # at once: the next keys may be waiting already
 
     def action_look(self) -> None:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from specchat.chat.conversation import Message
     from specchat.tui.screens.chat import ChatScreen
 
-_EDITING = "The question is in the prompt; what followed it stays as a branch."
-
 
 class ChatCommands:
     """Carries out commands; keys and palette entries come here, too."""
@@ -26,8 +24,6 @@ class ChatCommands:
         self._screen = screen
         self._chat = screen.chat
         self._branches = Branches(screen.chat)
-        self._editing: int | None = None  # the question that is being written again
-        self._unsent = ""  # what stood in the prompt before
 
     def run(self, text: str) -> bool:
         """Carries out what was typed; False, with a sentence in the chat, where that cannot be done."""
@@ -97,6 +93,8 @@ class ChatCommands:
     def _editor(self, text: str) -> None:
         if text:
             self._screen.prompt.set_text(text)
+        else:
+            self._screen.unsent.give_back()
         self._screen.set_focus(self._screen.prompt)
         self._screen.prompt.action_open_editor()
 
@@ -121,12 +119,7 @@ class ChatCommands:
 
     def _edit(self, message_id: int | None) -> None:
         self._chat.must_be_idle()
-        question = self._chat.conversation.question(message_id)
-        if self._editing is None:
-            self._unsent = self._screen.prompt.message
-        self._editing = question.id
-        self._screen.say("info", f"{_EDITING} Enter asks it anew, Esc leaves it as it was.")
-        self._screen.prompt.set_message(question.content)
+        self._screen.unsent.begin_editing(self._chat.conversation.question(message_id))
         self._screen.set_focus(self._screen.prompt)
 
     def _question(self, number: str) -> int | None:
@@ -183,29 +176,22 @@ class ChatCommands:
 
     def _show_branch(self) -> None:
         """Shows the conversation as it is now; a question that was being edited may not be there any longer."""
-        self.stop_editing()
+        self._screen.unsent.stop_editing()
         self._screen.fold.show_conversation()
 
     def send_edited(self, text: str) -> bool:
         """Sends a question that was written again; False where none is."""
-        if self._editing is None:
+        question = self._screen.unsent.editing
+        if question is None:
             return False
         try:
-            self._branches.edit(self._editing, text)
+            self._branches.edit(question, text)
         except UsageError as error:
             self._screen.say("error", error.message, error.next_step)
             self._screen.prompt.set_message(text)
             return True
-        self.stop_editing()
-        self._screen.fold.show_conversation()
+        self._show_branch()
         return True
-
-    def stop_editing(self) -> bool:
-        """Leaves the question as it was, and gives the prompt back; False where none is being written again."""
-        was_editing, self._editing = self._editing is not None, None
-        if was_editing:
-            self._screen.prompt.set_message(self._unsent)
-        return was_editing
 
     def _delete(self) -> None:
         self._branches.delete_last_exchange()

@@ -7,6 +7,7 @@ from typing import Literal
 
 from specchat.chat.figures import figures_line
 from specchat.core.events import Finished, Round
+from specchat.core.safe_text import safe_text
 from specchat.core.stats import ReplyStats
 from specchat.tui.blocks import Notice, Question
 from specchat.tui.live_chat import LiveChat
@@ -14,6 +15,8 @@ from specchat.tui.occurrences import Noted, Occurrence, PairLoaded, ReplyBegan, 
 from specchat.tui.pair_opening import PairOpening
 from specchat.tui.reply_block import Reply
 from specchat.tui.widgets.chat_pane import ChatPane
+
+Kind = Literal["info", "warning", "error"]
 
 
 class ChatFold:
@@ -40,9 +43,13 @@ class ChatFold:
         if self._reply is not None and occurrences:
             self._pane.transcript.flush(self._reply)
 
-    def say(self, kind: Literal["info", "warning", "error"], message: str, next_step: str = "") -> None:
-        """A notice in the chat."""
-        self._pane.transcript.add(Notice(kind, message, next_step))
+    def say(self, kind: Kind, message: str, next_step: str = "", *, before: Reply | None = None) -> None:
+        """A notice in the chat, before a reply or at the end; in passing also on the screen where that is elsewhere."""
+        is_seen = self._pane.transcript.following and not self._pane.is_reading
+        self._pane.transcript.add(Notice(kind, message, next_step), before=before)
+        if not is_seen:
+            said = safe_text(f"{message} {next_step}".strip())
+            self._pane.notify(said, severity="information" if kind == "info" else kind, markup=False)
 
     def ask(self, text: str) -> None:
         """A question is sent, or waits."""
@@ -105,9 +112,9 @@ class ChatFold:
             case ReplyEnded():
                 self._end(occurrence)
             case Noted(text):
-                self._pane.transcript.add(Notice("info", text), before=self._reply)
-            case WentWrong(message, next_step, died):
-                self.say("error", message, next_step if not died else f"{next_step} Ctrl+R does.".strip())
+                self.say("info", text, before=self._reply)
+            case WentWrong(message, next_step):
+                self.say("error", message, next_step)
 
     def _begin(self, began: ReplyBegan) -> None:
         if began.question is not None and self._waiting:
@@ -128,13 +135,15 @@ class ChatFold:
         if ended.events and isinstance(ended.events[-1], Finished):
             self.stats.add(ended.events[-1])
         message, head = ended.message, self._chat.conversation.head
-        if message is None and head is not None and head.role == "assistant":
+        if message is None and ended.place.continues is not None:
             message = head  # it was to be continued, and not one token came
-        if message is None:
-            self._pane.transcript.remove_block(reply)
-        else:
+        if message is not None:
             figures = figures_line(self._chat.conversation, message)
             reply.stands_for(message.id, self._chat.conversation.version(message.id))
             reply.finish(message.content, figures or "cut: the engine stopped")
             self._pane.transcript.changed(reply)
             self._pane.chat_changed()
+        elif head is not None and head.id == ended.place.parent:
+            self._pane.transcript.remove_block(reply)
+        else:
+            self.show_conversation()  # it was to be another answer: what stood there is back

@@ -12,6 +12,7 @@ from specchat.tui.live_chat import LiveChat
 from specchat.tui.pair_opening import PairOpening
 from specchat.tui.speedup_curve import speedup_curve
 from specchat.tui.state import state_of
+from specchat.tui.unsent import Unsent
 from specchat.tui.widgets.now_panel import NowPanel, one_line
 from specchat.tui.widgets.rounds import RoundsView
 from specchat.tui.widgets.status import QuietStatic, StateLine, StatusLine
@@ -24,7 +25,7 @@ class Dashboard:
         new_lines: how many lines have come below what is on the screen.
     """
 
-    def __init__(self, screen: Screen[None], chat: LiveChat, opening: PairOpening) -> None:
+    def __init__(self, screen: Screen[None], chat: LiveChat, opening: PairOpening, unsent: Unsent) -> None:
         self.new_lines = 0
         self._screen = screen
         self._status = screen.query_one(StatusLine)
@@ -34,6 +35,7 @@ class Dashboard:
         self._state = screen.query_one(StateLine)
         self._chat = chat
         self._opening = opening
+        self._unsent = unsent
 
     def show(self, stats: ReplyStats, why: str, typed: str) -> None:
         """Shows the figures of now; ``typed`` is what stands in the prompt: a command explains itself."""
@@ -63,6 +65,7 @@ class Dashboard:
         elif found:
             state = "commands", "  ".join(f"/{command.name}" for command in found), ""
         else:
-            state = state_of(self._chat, stats, why, self._opening.fetch)
+            is_editing = self._unsent.editing is not None
+            state = state_of(self._chat, stats, why, self._opening.fetch, is_editing=is_editing)
         has_frame = not {"-tiny", "-low"} & self._screen.classes  # which says it as well
         self._state.show(*state, "" if has_frame or not self.new_lines else f"↓ {self.new_lines} new, End")
