@@ -16,6 +16,7 @@ _PROGRAMS: tuple[tuple[str, ...], ...] = (
     ("clip.exe",),
 )
 _NEEDS = {"wl-copy": "WAYLAND_DISPLAY", "xclip": "DISPLAY", "xsel": "DISPLAY"}
+_ENCODINGS = {"clip.exe": "utf-16-le"}  # other bytes it takes for text in the code page of the console
 
 
 def clipboard_program() -> tuple[str, ...] | None:
@@ -32,15 +33,17 @@ def copy_with_program(text: str) -> str | None:
     program = clipboard_program()
     if program is None:
         return None
-    threading.Thread(target=_run, args=(program, text), daemon=True).start()
-    return os.path.basename(program[0])  # noqa: PTH119 - a name, not a file to touch
+    name = os.path.basename(program[0])  # noqa: PTH119 - a name, not a file to touch
+    encoded = text.encode(_ENCODINGS.get(name, "utf-8"), "replace")
+    threading.Thread(target=_run, args=(program, encoded), daemon=True).start()
+    return name
 
 
-def _run(program: tuple[str, ...], text: str) -> None:
+def _run(program: tuple[str, ...], text: bytes) -> None:
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # OSC 52 was sent, too; nothing better is left
         subprocess.run(  # noqa: S603 - one of the programs above
             program,
-            input=text.encode("utf-8", "replace"),
+            input=text,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=5,

@@ -24,14 +24,16 @@ def programs(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the programs are shell scripts")
-def test_text_goes_to_the_programs_input(programs):
-    folder = programs("pbcopy")
-    assert copy_with_program("天空\n👩") == "pbcopy"
+@pytest.mark.parametrize(("program", "encoding"), [("pbcopy", "utf-8"), ("clip.exe", "utf-16-le")])
+def test_text_goes_to_the_programs_input(programs, program, encoding):
+    out = programs(program) / f"{program}.out"
+    assert copy_with_program("天空\n👩") == program
+    expected = "天空\n👩".encode(encoding)
     until = monotonic() + 30
-    while not (folder / "pbcopy.out").exists() or not (folder / "pbcopy.out").read_text():
+    while not out.exists() or len(out.read_bytes()) < len(expected):
         assert monotonic() < until
         sleep(0.01)
-    assert (folder / "pbcopy.out").read_text() == "天空\n👩"
+    assert out.read_bytes() == expected
 
 
 def test_a_program_without_its_display_is_no_use(programs, monkeypatch):
