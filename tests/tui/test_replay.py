@@ -1,13 +1,15 @@
 """A recorded chat is played back: in time, faster, slower, and by phases of a round."""
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from specchat.chat.conversation import Conversation
 from specchat.chat.playback import Phase
+from specchat.core.settings import ReplySettings
 from specchat.tui.replay_app import ReplayApp
 from specchat.tui.replaying import Replaying
 from tests.tui.screens import running, say, screen_text
-from tests.tui.scripted_engine import ScriptedEngine, reply_events, round_of
+from tests.tui.scripted_engine import PLAIN, ScriptedEngine, reply_events, round_of
 from tests.tui.stories import sky_reply
 
 HOSTILE = "\x1b]52;c;QQ==\x07[bold]x[/bold] [/]"
@@ -138,6 +140,19 @@ async def test_slow_motion_begins_with_the_round_that_is_looked_at():
         await pilot.pause()
         assert len(app.screen_stack) == 1
         assert "inspector" in screen_text(app)
+
+
+async def test_what_a_record_calls_its_pair_its_rule_and_its_plain_speed_is_shown_and_not_obeyed():
+    made = Conversation()
+    made.add_user("why?")
+    events = [replace(PLAIN, source=HOSTILE), replace(round_of("on|a|b"), rule=HOSTILE)]
+    made.add_reply(made.begin_reply(), reply_events(events, plain=False), ReplySettings(), HOSTILE)
+    async with replay(made, size=(140, 36)) as (_, pilot):
+        await pilot.press("end")
+        await pilot.pause()
+        text = screen_text(pilot.app)
+        assert text.count("␛]52;c;QQ==␇[bold]x[/bold]") == 4, "on the status line, in the panel, the round, the figures"
+        assert not {"\x1b", "\x07"} & set(text)
 
 
 async def test_small_terminals_and_empty_chats():

@@ -9,6 +9,7 @@ from textual.content import Content
 from specchat.chat.playback import Phase
 from specchat.core.events import DraftedToken, Fate, Round
 from specchat.core.fate_style import FATE_STYLES
+from specchat.core.safe_text import safe_text
 from specchat.tui.charts import bar
 from specchat.tui.widgets.inspector import quoted
 from specchat.tui.widgets.status import QuietStatic
@@ -50,7 +51,7 @@ def _head(played: Round, phase: Phase) -> list[_Part]:
         style = "bold $primary" if each is phase else "" if each < phase else "$quiet"
         parts.append((f"{name} {times[each] * 1000:.0f} ms", style))
         parts.append(("  →  " if each is not Phase.CORRECTED else "", "$quiet"))
-    return [*parts, (f"   {played.rule}, γ {played.num_draft_tokens}", "$quiet")]
+    return [*parts, (f"   {safe_text(played.rule, keep_newlines=False)}, γ {played.num_draft_tokens}", "$quiet")]
 
 
 def _columns(played: Round, phase: Phase, width: int) -> Iterator[list[_Part]]:

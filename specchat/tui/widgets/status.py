@@ -35,7 +35,8 @@ class StatusLine(QuietStatic):
         """Shows the pair's name, (label, value) items, and (used, available) tokens of the context."""
         parts = [Content.styled(safe_text(pair, keep_newlines=False), "bold")]
         for label, value in items:
-            parts.append(Content.assemble((f"{label} " if label else "", "$quiet"), value))
+            shown = safe_text(value, keep_newlines=False)
+            parts.append(Content.assemble((f"{label} " if label else "", "$quiet"), shown))
         if context is not None and context[1]:
             parts.append(_context_bar(*context))
         width = self.size.width - 2
