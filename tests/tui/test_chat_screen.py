@@ -205,6 +205,7 @@ async def test_a_dead_engine_leaves_the_chat_and_can_be_loaded_again():
         assert "cut: the engine stopped" in text.replace("\u00a0", " ")
         assert "! llama.cpp gave up (SIGABRT)." in text
         assert "→ Load the pair again. " in text
+        assert "Ctrl+R does" not in text, "the state line says it, and not every advice is what Ctrl+R does"
         assert "no model: Ctrl+R loads the pair" in text
         await pilot.press("ctrl+r")
         await settle(pilot)
