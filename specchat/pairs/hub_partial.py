@@ -85,9 +85,7 @@ def fetch_blob(
         with partial.open("ab") as growing:
             begun = growing.tell()
             check_room(size - begun)
-            if begun < size:
-                address = metadata.location
-                http_get(address, growing, resume_size=begun, headers=headers, expected_size=size, tqdm_class=bar)
+            http_get(metadata.location, growing, resume_size=begun, headers=headers, expected_size=size, tqdm_class=bar)
             growing.flush()
             os.fsync(growing.fileno())
         if begun:  # what stood there is of unknown origin, and whoever reads the cache trusts it

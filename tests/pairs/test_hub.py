@@ -305,12 +305,6 @@ class TestGoingOn:
         assert begun(MODEL, folder) == 0
         assert fetch(MODEL, folder).read_bytes() == CONTENT
 
-    def test_a_whole_that_was_not_checked_yet_is_not_fetched_again(self, hub_server: HubServer, folder: Path):
-        stop_at(hub_server, folder, 600_000)
-        hub_partial.partial_path("me/tiny", MODEL.sha256).write_bytes(CONTENT)
-        assert fetch(MODEL, folder).read_bytes() == CONTENT
-        assert hub_server.gets == []
-
     def test_a_half_that_is_too_long_or_leads_elsewhere_is_dropped(self, hub_server, folder: Path, tmp_path: Path):
         hub_server.answers["me/tiny/tiny.gguf"] = HubFile(CONTENT)
         elsewhere = tmp_path / "elsewhere"
