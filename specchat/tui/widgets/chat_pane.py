@@ -13,7 +13,6 @@ from textual.widgets import ContentSwitcher
 from specchat.chat.conversation import Conversation, Message
 from specchat.chat.figures import figures_line
 from specchat.core.events import Round
-from specchat.core.safe_text import safe_text
 from specchat.tui.blocks import Notice, Question
 from specchat.tui.messages import NewLines
 from specchat.tui.reply_block import Reply
@@ -103,25 +102,27 @@ class ChatPane(Vertical):
         """Shows the chat as formatted text, or as tokens."""
         if self.show_tokens() or self._conversation is None:
             return
-        from textual.widgets import Markdown  # slow to import, and seldom wanted at the start
-
         reading = self.query_one("#reading", VerticalScroll)
-        if not reading.children:
-            await reading.mount(Markdown(open_links=False))
         await self._show_reading()
         self.query_one(ContentSwitcher).current = "reading"
         reading.focus()
         reading.scroll_end(animate=False)
 
     async def _show_reading(self) -> None:
-        """Makes formatted text of the chat as it is now; who was at its end stays there."""
-        from textual.widgets import Markdown
+        """Makes formatted text of what has changed in the chat; who was at its end stays there."""
+        from specchat.tui.widgets.formatted import Formatted, markdown_of  # slow to import, and seldom wanted
 
         if self._conversation is None:
             return
         reading = self.query_one("#reading", VerticalScroll)
         was_at_end = reading.is_vertical_scroll_end
-        await reading.query_one(Markdown).update(_markdown(self._conversation))
+        async with reading.batch():
+            wanted = [markdown_of(message) for message in self._conversation.messages]
+            shown = list(reading.query_children(Formatted))
+            pairs = enumerate(zip(shown, wanted, strict=False))
+            same = next((n for n, (old, new) in pairs if old.markdown != new), min(len(shown), len(wanted)))
+            await reading.remove_children(shown[same:])
+            await reading.mount_all(Formatted(markdown) for markdown in wanted[same:])
         if was_at_end:
             reading.scroll_end(animate=False)
 
@@ -133,6 +134,8 @@ class ChatPane(Vertical):
 
     def action_to_end(self) -> None:
         """Goes to the end, and follows it."""
+        if self.is_reading:
+            self.query_one("#reading").scroll_end(animate=False)
         self.transcript.to_end()
 
     @on(NewLines)
@@ -149,11 +152,3 @@ def _reply_of(conversation: Conversation, message: Message) -> Reply:
             reply.add(event)
     reply.finish(message.content, figures_line(conversation, message))
     return reply
-
-
-def _markdown(conversation: Conversation) -> str:
-    parts = []
-    for message in conversation.messages:
-        text = safe_text(message.content)
-        parts.append("\n".join(f"> {line}" for line in text.split("\n")) if message.role == "user" else text)
-    return "\n\n".join(parts)
