@@ -20,6 +20,7 @@ from textual.widgets.text_area import Edit, EditResult
 from specchat.core.safe_text import safe_text
 from specchat.tui.key_order import moves_on, own_action, take
 from specchat.tui.messages import EditorFailed, Sent
+from specchat.tui.widgets.chat_pane import ChatPane
 
 _KEPT = 200  # messages that ↑ can bring back
 _LARGE_PASTE = 20_000  # characters; more than that would hold up the keyboard, and nobody reads it here
@@ -38,14 +39,15 @@ class Prompt(TextArea):
         Binding("tab", "screen.look", "tokens"),
         Binding("up", "older", "older", show=False),
         Binding("down", "newer", "newer", show=False),
+        Binding("end", "to_end", "end", show=False),
     ]
 
     def __init__(self, *, cursor_blink: bool = True, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(placeholder="Ask something, or / for commands", id=id)
         self.cursor_blink = cursor_blink
         self.sent: list[str] = []
-        self._recalled: int | None = None  # which entry of the history is shown, None: what is being written
-        self._unsent = ""
+        self._place = 0  # which of them is shown; their number: what is being written
+        self._left: dict[int, str] = {}  # what stood at these places when they were left
         self.on_tab: Callable[[], None] = lambda: None  # where Tab leads; set by the screen
         self._pasted: dict[str, str] = {}  # large pastes, by the words that stand for them
 
@@ -86,7 +88,7 @@ class Prompt(TextArea):
             return
         if not self.sent or self.sent[-1] != text:
             self.sent = [*self.sent[-_KEPT:], text]
-        self._recalled, self._unsent = None, ""
+        self._place, self._left = len(self.sent), {}
         self.text = ""
         self.post_message(Sent(message))
 
@@ -95,27 +97,30 @@ class Prompt(TextArea):
         self.insert("\n")
 
     def action_older(self) -> None:
-        """Up: on the first line the message before, elsewhere the line above."""
-        if not self.cursor_at_first_line or not self.sent or self._recalled == 0:
+        """Up: on the first row the message before, elsewhere the row above."""
+        if self._place and self.navigator.is_first_wrapped_line(self.cursor_location):
+            self._recall(self._place - 1)
+        else:
             self.action_cursor_up()
-            return
-        if self._recalled is None:
-            self._unsent = self.text
-            self._recalled = len(self.sent)
-        self._recalled -= 1
-        self.set_text(self.sent[self._recalled])
 
     def action_newer(self) -> None:
-        """Down: on the last line the message after, elsewhere the line below."""
-        if not self.cursor_at_last_line or self._recalled is None:
-            self.action_cursor_down()
-            return
-        self._recalled += 1
-        if self._recalled == len(self.sent):
-            self._recalled = None
-            self.set_text(self._unsent)
+        """Down: on the last row the message after, elsewhere the row below."""
+        if self._place < len(self.sent) and self.navigator.is_last_wrapped_line(self.cursor_location):
+            self._recall(self._place + 1)
         else:
-            self.set_text(self.sent[self._recalled])
+            self.action_cursor_down()
+
+    def _recall(self, place: int) -> None:
+        """Shows what stands at another place; what was typed at this one is there when it is come back to."""
+        self._left[self._place] = self.text
+        self._place = place
+        self.set_text(self._left[place] if place in self._left else self.sent[place])
+
+    def action_to_end(self) -> None:
+        """End: the end of the line; at the end of all that is written, also that of the chat."""
+        if self.cursor_at_end_of_text:
+            self.screen.query_one(ChatPane).action_to_end()
+        self.action_cursor_line_end()
 
     def action_open_editor(self) -> None:
         """Opens the message in $VISUAL or $EDITOR, and takes what comes back."""
@@ -146,8 +151,6 @@ class Prompt(TextArea):
         if action is not None:
             take(event)
             action()
-        elif event.is_printable:
-            self._recalled = None
 
     def _on_paste(self, event: events.Paste) -> None:  # type: ignore[override]
         if len(event.text) <= _LARGE_PASTE:
