@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import IntEnum
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -11,6 +12,7 @@ from textual.widgets import Digits
 
 from specchat.chat.figures import first_token_text, usual_length
 from specchat.core.events import Fate, Round
+from specchat.core.safe_text import safe_text
 from specchat.core.stats import ReplyStats, RoundTotals
 from specchat.tui.charts import bar, columns, dot_level, grouped, stacked
 from specchat.tui.charts import curve as curve_of
@@ -19,7 +21,13 @@ from specchat.tui.speedup_curve import SpeedupCurve
 from specchat.tui.widgets.status import QuietStatic
 
 _Part = tuple[str, str]
-_TIME_STYLES = {"draft": "$fate-accepted", "verify": "$fate-bonus", "sample": "$fate-resampled", "other": "$quiet"}
+_TIME_STYLES = {
+    "draft": "$fate-accepted",
+    "verify": "$fate-bonus",
+    "sample": "$fate-resampled",
+    "other": "$quiet",
+    "rest": "$quiet",  # these two in one
+}
 _CHART_HEIGHT = 3
 _DIGITS = 3
 _LENGTH_CELLS = 3
@@ -33,6 +41,24 @@ _EMPTY: tuple[Sequence[_Part], ...] = (
 )
 
 
+class _Short(IntEnum):
+    """What is made shorter or left out where there is less room: one after the other, until the rest fits."""
+
+    NOTHING = 0
+    POSITIONS_IN_ONE_ROW = 1
+    NO_CURVE = 2
+    TIME_IN_THREE_ROWS = 3
+    RATES_IN_ONE_ROW = 4
+    NO_GAPS = 5
+    NO_SOURCE = 6
+    NO_POSITIONS = 7
+    NO_MEMORY = 8
+    NO_RATES = 9
+    NO_HEADING = 10
+    TIME_IN_ONE_ROW = 11
+    MOST_WANTED_ONLY = 12
+
+
 class _Speedup(Digits):
     ALLOW_SELECT = False
 
@@ -42,6 +68,7 @@ class NowPanel(Vertical):
 
     BORDER_TITLE = "now"
     _num_lines = 0
+    _latest: tuple[ReplyStats, SpeedupCurve | None, str] | None = None
 
     def compose(self) -> ComposeResult:
         """The speedup in large digits, and everything else as text."""
@@ -50,6 +77,9 @@ class NowPanel(Vertical):
 
     def show(self, stats: ReplyStats, curve: SpeedupCurve | None = None, memory: str = "") -> None:
         """Shows what is known by now; ``memory`` is what the models take, in words."""
+        self._latest = stats, curve, memory
+        if not self.display:
+            return
         speedup, digits = stats.speedup, self.query_one(Digits)
         digits.display = speedup is not None
         if speedup is not None and digits.value != f"{speedup:.2f}x":
@@ -65,6 +95,11 @@ class NowPanel(Vertical):
             Content("\n").join(lines), layout=len(lines) != self._num_lines
         )
         self._num_lines = len(lines)
+
+    def on_resize(self) -> None:
+        """More fits, or less."""
+        if self._latest is not None:
+            self.show(*self._latest)
 
 
 def one_line(stats: ReplyStats) -> Content:
@@ -87,52 +122,70 @@ def _plain_text(stats: ReplyStats) -> str:
 
 
 def _lines(stats: ReplyStats, curve: SpeedupCurve | None, memory: str, width: int, room: int) -> list[Sequence[_Part]]:
-    """All of it; where that is more than the ``room`` lines there are, α by position becomes shorter."""
-    whole = list(_reply_lines(stats, memory, width))
-    lines = [*whole, *_window_lines(stats, curve, width, short=False)]
-    return lines if len(lines) <= room else [*whole, *_window_lines(stats, curve, width, short=True)]
+    """As much as there is room for in so many lines."""
+    lines: list[Sequence[_Part]] = []
+    for short in _Short:
+        lines = [*_reply_lines(stats, memory, width, short), *_window_lines(stats, curve, width, short)]
+        if len(lines) <= room:
+            break
+    return lines
 
 
-def _reply_lines(stats: ReplyStats, memory: str, width: int) -> Iterator[Sequence[_Part]]:
+def _gap(short: _Short) -> Sequence[Sequence[_Part]]:
+    return () if short >= _Short.NO_GAPS else ([("", "")],)
+
+
+def _reply_lines(stats: ReplyStats, memory: str, width: int, short: _Short) -> Iterator[Sequence[_Part]]:
     """What holds for the whole reply."""
     speed = stats.tokens_per_second
     first = f"  {first_token_text(stats.prefill_seconds)}" if stats.prefill_seconds > 0 else ""
     yield [(f"{speed:.1f}" if speed is not None else "–", "bold"), (f" tok/s{first}", "$quiet")]
-    yield from _plain_lines(stats, width)
-    if memory:
+    if short < _Short.MOST_WANTED_ONLY:
+        yield from _plain_lines(stats, width, short)
+    if memory and short < _Short.NO_MEMORY:
         yield [(memory, "$quiet")]
-    yield [("", "")]
+    yield from _gap(short)
 
 
-def _window_lines(stats: ReplyStats, curve: SpeedupCurve | None, width: int, short: bool) -> Iterator[Sequence[_Part]]:
+def _window_lines(
+    stats: ReplyStats, curve: SpeedupCurve | None, width: int, short: _Short
+) -> Iterator[Sequence[_Part]]:
     """What is reckoned from the last rounds only, below a line that says how many they are."""
     window = stats.window
-    said = "last round " if window.rounds == 1 else f"last {window.rounds} rounds "
-    yield [(said + "─" * (width - len(said)), "$quiet")]
-    yield from _acceptance_lines(stats, window, width)
-    yield from _round_lines(window)
-    if curve is not None:
-        yield [("", "")]
+    if short < _Short.NO_HEADING:
+        said = "last round " if window.rounds == 1 else f"last {window.rounds} rounds "
+        yield [(said + "─" * (width - len(said)), "$quiet")]
+    yield from _acceptance_lines(stats, window, width, short)
+    if short < _Short.MOST_WANTED_ONLY:
+        yield from _round_lines(window)
+    if curve is not None and short < _Short.NO_CURVE:
+        yield from _gap(short)
         yield from _curve_lines(curve, width)
-    if by_position := window.acceptance_by_position:
-        yield [("", "")]
+    by_position = window.acceptance_by_position
+    if by_position and short < _Short.NO_POSITIONS:
+        yield from _gap(short)
         yield [("accepted at position", "$quiet")]
-        yield from _short_position_lines(by_position, width) if short else _position_lines(by_position, width)
-    yield [("", "")]
-    yield from _time_lines(window, width)
+        in_one_row = short >= _Short.POSITIONS_IN_ONE_ROW
+        yield from _short_position_lines(by_position, width) if in_one_row else _position_lines(by_position, width)
+    yield from _gap(short)
+    yield from _time_lines(window, width, short)
 
 
-def _plain_lines(stats: ReplyStats, width: int) -> Iterator[Sequence[_Part]]:
+def _plain_lines(stats: ReplyStats, width: int, short: _Short) -> Iterator[Sequence[_Part]]:
+    has_source = short < _Short.NO_SOURCE
     if stats.plain is None:
         yield [("plain speed not known yet", "$quiet")]
-        yield [("", "")]
+        if has_source:
+            yield [("", "")]
         return
-    yield [("plain ", "$quiet"), (f"{stats.plain.tokens_per_second:.1f}", ""), (" tok/s, from", "$quiet")]
-    source = stats.plain.source
-    yield [(source if len(source) <= width else source[: width - 1] + "…", "$quiet")]
+    speed = f"{stats.plain.tokens_per_second:.1f}"
+    yield [("plain ", "$quiet"), (speed, ""), (" tok/s, from" if has_source else " tok/s", "$quiet")]
+    if has_source:
+        source = safe_text(stats.plain.source, keep_newlines=False, keep_tabs=False)
+        yield [(source if len(source) <= width else source[: width - 1] + "…", "$quiet")]
 
 
-def _acceptance_lines(stats: ReplyStats, window: RoundTotals, width: int) -> Iterator[Sequence[_Part]]:
+def _acceptance_lines(stats: ReplyStats, window: RoundTotals, width: int, short: _Short) -> Iterator[Sequence[_Part]]:
     rate = window.acceptance_rate
     even = break_even(stats)
     line: list[_Part] = [("α ", "$quiet"), ("–" if rate is None else f"{rate:.2f}", "bold")]
@@ -140,8 +193,11 @@ def _acceptance_lines(stats: ReplyStats, window: RoundTotals, width: int) -> Ite
         line.append(("   break-even ", "$quiet"))
         line.append(("none" if even.acceptance is None else f"{even.acceptance:.2f}", ""))
     yield line
-    chart = columns(grouped([_judged(played) for played in stats.recent], width - 2), _CHART_HEIGHT)
-    for axis, row in zip(("1┤", " │", "0┘"), chart, strict=True):
+    if short >= _Short.NO_RATES:
+        return
+    axes = ("1┤", " │", "0┘") if short < _Short.RATES_IN_ONE_ROW else (" │",)
+    chart = columns(grouped([_judged(played) for played in stats.recent], width - 2), len(axes))
+    for axis, row in zip(axes, chart, strict=True):
         yield [(axis, "$quiet"), (row, "$fate-accepted")]
 
 
@@ -204,7 +260,7 @@ def _curve_lines(curve: SpeedupCurve, width: int) -> Iterator[Sequence[_Part]]:
     yield [("   γ" + "".join(f"{length:>{_LENGTH_CELLS}}" for length in lengths), "$quiet")]
 
 
-def _time_lines(window: RoundTotals, width: int) -> Iterator[Sequence[_Part]]:
+def _time_lines(window: RoundTotals, width: int, short: _Short) -> Iterator[Sequence[_Part]]:
     parts = {
         "draft": window.draft_seconds,
         "verify": window.verify_seconds,
@@ -215,8 +271,18 @@ def _time_lines(window: RoundTotals, width: int) -> Iterator[Sequence[_Part]]:
         yield [("time of a round", "$quiet"), (" –", "")]
         return
     yield [("time of a round ", "$quiet"), (f"{window.seconds / window.rounds * 1000:.0f} ms", "bold")]
+    if short >= _Short.TIME_IN_ONE_ROW:
+        return
+    if short >= _Short.TIME_IN_THREE_ROWS:
+        parts = {name: parts[name] for name in ("draft", "verify")} | {"rest": parts["sample"] + parts["other"]}
     cells = stacked(list(parts.values()), width)
     yield [("█" * count, _TIME_STYLES[name]) for name, count in zip(parts, cells, strict=True)]
+    if short >= _Short.TIME_IN_THREE_ROWS:
+        line: list[_Part] = []
+        for name, seconds in parts.items():
+            line += [("  " if line else "", ""), (name, _TIME_STYLES[name]), (f" {seconds / window.seconds:.0%}", "")]
+        yield line
+        return
     for name, seconds in parts.items():
         yield [
             ("■ ", _TIME_STYLES[name]),
