@@ -5,6 +5,7 @@ from tests.tui.scripted_engine import ScriptedEngine, reply_events, round_of
 
 FIRST = (
     "<think>\nhm, a & b\n</think>\n\nUse Vec<String>, <canvas>, `Box<T>`, a &lt; b.\n\n"
+    "![A cat](http://c/d.png) in [the docs](http://b/x).\n\n"
     "Not &#x202e;seen: <http://a/%1b]52;c;QQ==%07>\n\n[1]: http://example.org\n\n"
     "- ~~old~~ **new**\n\n```rust\nlet v: Vec<u8>"
 )
@@ -17,7 +18,7 @@ async def test_nothing_is_lost_and_nothing_spills_into_the_next_message():
         await say(pilot, "how?")
         await pilot.press("tab", "v")
         await pilot.pause()
-        first = app.screen.pane.query("Formatted").last()
+        first = app.screen.pane.query("Markdown").last()
         await pilot.press("tab")
         app.screen.fold.ask("what is <b>,\n```\nin **bold**?")
         await say(pilot, "")
@@ -27,6 +28,7 @@ async def test_nothing_is_lost_and_nothing_spills_into_the_next_message():
         assert first.is_attached, "what has not changed is not made again"
         for said in ("<think> hm, a & b </think>", "Vec<String>, <canvas>, Box<T>, a < b.", "[1]: http://example.org"):
             assert said in text
+        assert "!A cat (http://c/d.png) in the docs (http://b/x)." in text
         assert "Not ⟨U+202E⟩seen: http://a/␛]52;c;QQ==␇" in text
         assert not {"\x1b", "\u202e"} & set(text)
         for marks in ("**new**", "~~old", "```", "## All"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
@@ -29,18 +29,28 @@ def markdown_of(message: Message) -> str:
 
 
 def _parser() -> MarkdownIt:
-    """A parser for which HTML and definitions of links are text: Textual draws neither, and they would vanish."""
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
+    """A parser for which HTML, pictures and definitions of links are text: Textual draws none of them."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.disable(["reference", "image"])
     parser.core.ruler.push("visible", _make_visible)
     return parser
 
 
 def _make_visible(state: StateCore) -> None:
-    """Entities and addresses are decoded by the parser, and bring what `safe_text` has not seen yet."""
-    _make_tokens_visible(state.tokens)
+    for token in state.tokens:
+        token.content = safe_text(token.content)
+        if token.children:
+            token.children = list(_visible(token.children))
 
 
-def _make_tokens_visible(tokens: Iterable[Token]) -> None:
+def _visible(tokens: Iterable[Token]) -> Iterator[Token]:
+    """What the parser decoded, which `safe_text` has not seen yet; and behind a link where it leads: none is opened."""
+    address = ""
     for token in tokens:
         token.content = safe_text(token.content)
-        _make_tokens_visible(token.children or ())
+        yield token
+        if token.type == "link_open" and token.info != "auto":
+            address = safe_text(str(token.attrs.get("href", "")), keep_newlines=False)
+        elif token.type == "link_close" and address:
+            yield Token("text", "", 0, content=f" ({address})")
+            address = ""
