@@ -20,7 +20,7 @@ def has_slow_tiles(system_info: str) -> bool:
     AVX-512 VNNI a tile costs about what 16 single rows cost, however few are filled. Measured on two Zen 3 cores with
     the default pair's target, tiles ÷ no tiles: 8 tokens 1.28 to 1.35, 9 tokens 1.27 to 1.33, 12 and 13 tokens 1.13 to
     1.18, 17 tokens 1.17, 16 tokens and 20 to 64 equal, and a prompt is read in 0.90 to 0.97 of the time. Without them
-    passes of all sizes sum alike, so that *exact* may draft 16 tokens instead of 6.
+    passes of all sizes sum alike, so that *exact* may draft as many as it tries, and not 6.
     """
     built_for = features(system_info)
     return "AVX2" in built_for and "AVX512_VNNI" not in built_for

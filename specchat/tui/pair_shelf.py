@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from specchat.pairs.catalog import ModelPair
     from specchat.pairs.collection import Collection
     from specchat.pairs.fetching import FetchProgress
+
+_LEAVING_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,8 @@ class Fetch:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begins."""
+        """Begins. At the end of the program it is waited for a moment, so that programs which fetch end before it."""
+        atexit.register(self._leave)
         self._thread.start()
 
     def cancel(self) -> None:
@@ -149,6 +153,10 @@ class Fetch:
         seconds = time.monotonic() - since
         return (latest.done - done) / seconds if seconds > 0.5 and latest.done > done else None
 
+    def _leave(self) -> None:
+        self.cancel()
+        self._thread.join(_LEAVING_SECONDS)
+
     def _report(self, progress: FetchProgress) -> None:
         if self._rate_from is None or self._rate_from[0] != _stage(progress):
             self._rate_from = (_stage(progress), progress.done, time.monotonic())
@@ -163,6 +171,8 @@ class Fetch:
             self.error = error
         except Exception as problem:  # a thread's exception would go nowhere, and the screen would wait for ever
             self.error = SpecchatError(f"Fetching failed: {problem}", "Try again with Ctrl+R.")
+        finally:
+            atexit.unregister(self._leave)
 
 
 def _stage(progress: FetchProgress) -> str:

@@ -1,6 +1,8 @@
 """From one pair to the next: which one is named, which one writes, and what is said where none can be loaded."""
 
 import asyncio
+import subprocess
+import sys
 
 from specchat.engine.interface import Load, Stop
 from tests.tui.screens import running, say, screen_text, settle
@@ -66,3 +68,22 @@ async def test_without_a_pair_it_is_said_what_to_do_and_a_question_comes_back():
         text = screen_text(app)
         assert "waits" not in text
         assert "There is no pair yet that could be loaded." in text
+
+
+def test_what_fetches_ends_before_the_program(tmp_path):
+    """A thread of the background would be cut off at the program's end, and leave pip to download on."""
+    program = (
+        "import pathlib, sys, time\n"
+        "from specchat.errors import CancelledError\n"
+        "from specchat.tui.pair_shelf import Fetch\n"
+        "class Shelf:\n"
+        "    def fetch(self, key, progress, cancelled):\n"
+        "        while not cancelled():\n"
+        "            time.sleep(0.01)\n"
+        "        time.sleep(0.2)\n"
+        "        pathlib.Path(sys.argv[1]).touch()\n"
+        "        raise CancelledError('stopped', '')\n"
+        "Fetch(Shelf(), 'large').start()\n"
+    )
+    subprocess.run([sys.executable, "-c", program, tmp_path / "ended"], check=True)
+    assert (tmp_path / "ended").exists()
