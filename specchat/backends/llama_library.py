@@ -95,7 +95,7 @@ llama_cpp.llama_log_set(_keep, ctypes.c_void_p(0))
 
 @cache
 def start() -> None:
-    """Looks for devices; before a model is loaded and before devices are listed."""
+    """Looks for devices, and tells llama.cpp how to compute here; before a model is loaded or devices are listed."""
     llama_cpp.llama_backend_init()
     if has_slow_tiles(system_info()):
         os.environ.setdefault(TILED_SWITCH, "0")

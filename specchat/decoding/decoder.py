@@ -22,7 +22,7 @@ from specchat.decoding.plain_speed import PlainRounds, measure_plain_speed
 from specchat.decoding.rounds import RoundPlan, RoundPlayer
 from specchat.errors import ContextFullError, DecodeError, SpecchatError
 
-_CATCH_UP = 16
+CATCH_UP = 16
 """How many tokens a draft model reads in its first step. More are read ahead, where they can be told and stopped."""
 
 
@@ -135,4 +135,4 @@ def _read_ahead(plan: RoundPlan, context: Sequence[int], should_stop: Callable[[
     """Has the draft model read what it has missed, where that is much and drafting with it pays."""
     assert plan.drafter is not None
     behind = plan.drafter.behind(context)
-    return plan.drafter.prefill(context, should_stop) if behind > _CATCH_UP and plan.length.pays(behind) else None
+    return plan.drafter.prefill(context, should_stop) if behind > CATCH_UP and plan.length.pays(behind) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,6 +53,11 @@ def measure_plain_speed(
     bring_to(target, sequence, prompt[:-1])
     # the first one may still wait for memory
     return _speed(seconds[1:], f"{steps} plain steps before this reply")
+
+
+def remembered(speed: PlainSpeed) -> PlainSpeed:
+    """The same for another reply, of which it must not say that it was measured there."""
+    return replace(speed, source=speed.source.replace("this reply", "a past reply"))
 
 
 class PlainRounds:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from queue import SimpleQueue
 from time import monotonic
 
@@ -19,6 +19,7 @@ from specchat.backends.base import Interrupted, common_prefix
 from specchat.core.events import Finished, ModelRole, PlainSpeed, Round
 from specchat.core.settings import ReplySettings
 from specchat.decoding.decoder import generate
+from specchat.decoding.plain_speed import remembered
 from specchat.decoding.prompt import render_prompt
 from specchat.engine import measuring
 from specchat.engine.draft_lengths import DraftLengths
@@ -255,7 +256,7 @@ class LocalEngine:
         is_stale = monotonic() - seconds > _PLAIN_LASTS or num_tokens > 2 * tokens + _PLAIN_TOKENS
         if self._plain_speed is None or (is_stale and command.settings.mode != "fast"):
             return None
-        return replace(self._plain_speed, source=self._plain_speed.source.replace("this reply", "a past reply"))
+        return remembered(self._plain_speed)
 
     def _with_draft_if_wanted(self, task: _Task, settings: ReplySettings) -> LoadedPair:
         """The pair, with the draft model where it was left out and is wanted now, or expected to pay by now."""

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from specchat.backends.processor import TILED_SWITCH
 from specchat.core.events import Event, Finished, Round
 from specchat.core.settings import ChatMessage, ReplySettings
 from specchat.decoding.decoder import generate
@@ -31,7 +32,7 @@ from specchat.engine.round_plans import RoundPlans
 
 TURN = 8
 """Tokens after which it is somebody else's turn."""
-_OURS = ("GGML_CPU_TILED_MM", "GLIBC_TUNABLES", "GOMP_SPINCOUNT")
+_OURS = (TILED_SWITCH, "GLIBC_TUNABLES", "GOMP_SPINCOUNT")
 """What we tell llama.cpp in our own process (`engine.process`, `backends.processor`), and a server's user does not."""
 _PATIENCE = 120.0
 """Seconds for a server to load its model, and for a single token."""

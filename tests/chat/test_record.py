@@ -184,12 +184,18 @@ def resumed(path):
     return chat
 
 
-def test_a_resumed_chat_goes_on_in_the_same_file(chat, path):
-    chat.ask("one?")
-    chat.writer.close()
+def gone_on_with(path):
+    """A chat that was read, and asked one more question."""
     again = resumed(path)
     again.ask("two?")
     again.writer.close()
+    return again
+
+
+def test_a_resumed_chat_goes_on_in_the_same_file(chat, path):
+    chat.ask("one?")
+    chat.writer.close()
+    again = gone_on_with(path)
     same(read_record(path), again.conversation)
     assert len(again.conversation.messages) == 4
 
@@ -199,9 +205,7 @@ def test_after_a_torn_line_a_new_one_begins(chat, path, tail):
     chat.ask("one?")
     chat.writer.close()
     path.write_bytes(path.read_bytes() + tail)
-    again = resumed(path)
-    again.ask("two?")
-    again.writer.close()
+    again = gone_on_with(path)
     record = read_record(path)
     same(record, again.conversation)
     assert len(record.notices) == 1
@@ -233,9 +237,7 @@ def test_a_file_system_without_locks(path, monkeypatch, number):
     chat = Chat(path)
     chat.ask("one?")
     chat.writer.close()
-    again = resumed(path)
-    again.ask("two?")
-    again.writer.close()
+    again = gone_on_with(path)
     same(read_record(path), again.conversation)
 
 

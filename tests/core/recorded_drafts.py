@@ -20,9 +20,7 @@ import numpy as np
 
 from specchat.core.draft_length import DraftLength, RoundOutcome
 from specchat.core.sampling import Distribution
-
-_CATCH_UP = 16
-"""Where a draft model is further behind, the decoder has it read ahead of the round."""
+from specchat.decoding.decoder import CATCH_UP
 
 FILE = Path(__file__).parent.parent / "data" / "drafts.json"
 
@@ -157,7 +155,7 @@ def simulate(
         limit, factor = length.begin_round(min(most, len(left) - 1)), slow()
         draft, ahead = _Draft(), 0.0
         if limit > 0 and length.pays(behind):
-            if behind > _CATCH_UP:  # as the decoder does, outside of the round
+            if behind > CATCH_UP:  # as the decoder does, outside of the round
                 ahead = (behind - 1) * machine.read * factor
                 length.observe_reading(behind - 1, ahead)
                 behind = 1
